@@ -257,14 +257,14 @@ class Initiator:
         self,
         table: Table,
         candidate: Candidate,
-        kind: CompactionType,
+        compaction_type: CompactionType,
         why: str,
         properties: Mapping[str, str] | None = None,
     ) -> CompactionRequest:
         """Return the request for a compaction of a place, in the table's pool. Nothing is
         queued."""
         return CompactionRequest(
-            candidate.table, candidate.partition, kind, self._id, properties or {},
+            candidate.table, candidate.partition, compaction_type, self._id, properties or {},
             pool=pool_of(table), why=why,
         )  # fmt: skip
 

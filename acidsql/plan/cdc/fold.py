@@ -216,11 +216,11 @@ def _key_columns(rules: CdcRules, keys: list[str], is_null: str) -> list[Text | 
 
 
 def _value(
-    context: RewriteContext, sql: str, kind: HiveType, column: Column, rules: CdcRules
+    context: RewriteContext, sql: str, value_type: HiveType, column: Column, rules: CdcRules
 ) -> str:
     """Return SQL of a value converted to its column's type, as the next batch will read it from the
     column. Raise AnalysisError if the column takes no values of the type."""
-    value = assigned_sql(context, sql, kind, column, rules.place)
+    value = assigned_sql(context, sql, value_type, column, rules.place)
     return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 
 
@@ -248,19 +248,19 @@ def _sequence(
 
 def _check_condition(
     condition: RuleExpression | None,
-    words: str,
+    clause_name: str,
     context: RewriteContext,
     rules: CdcRules,
     column: str,
     fields: Fields,
 ) -> None:
-    """Raise AnalysisError if the column of a clause's condition is no BOOLEAN. ``words``: the
-    clause, for the message; a missing condition passes."""
+    """Raise AnalysisError if the column of a clause's condition is no BOOLEAN. ``clause_name``: for
+    the message; a missing condition passes."""
     kind = dict(fields)[column].kind
     if kind not in ("boolean", "void"):  # void: the word NULL
         place = (condition and condition.span) or rules.place
         raise AnalysisError(
-            f"{words} needs a BOOLEAN condition, not a {kind.upper()}.",
+            f"{clause_name} needs a BOOLEAN condition, not a {kind.upper()}.",
             context.text, place.start, place.end,
             condition="DATATYPE_MISMATCH.FILTER_NOT_BOOLEAN", sqlstate="42K09",
         )  # fmt: skip

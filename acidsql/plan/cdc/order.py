@@ -72,11 +72,11 @@ def keeps_order(value_type: HiveType, column: Column) -> bool:
     )
 
 
-def _scale(kind: HiveType) -> int | None:
+def _scale(order_type: HiveType) -> int | None:
     """Return the number of digits after the decimal point; None if it is not fixed."""
-    if kind.kind == "decimal":
-        return kind.parameters[1]
-    return 0 if kind.kind in (*_SMALL_INTEGERS, "bigint") else None
+    if order_type.kind == "decimal":
+        return order_type.parameters[1]
+    return 0 if order_type.kind in (*_SMALL_INTEGERS, "bigint") else None
 
 
 def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:

@@ -201,7 +201,7 @@ def _decision_queries(
     rules: CdcRules,
     context: RewriteContext,
     sides: CdcViews,
-    kind: HiveType,
+    order_type: HiveType,
     standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
     """Return the queries that decide, with the stand-ins that they read: one for SCD type 2; else
@@ -209,7 +209,7 @@ def _decision_queries(
     empty tables."""
     if rules.tracked_columns is not None:  # versions have no floor
         return DecisionQueries(
-            PreparedStatement((decide_history(rules, context, sides, kind),), standins[:2])
+            PreparedStatement((decide_history(rules, context, sides, order_type),), standins[:2])
         )
     truncate = None
     if rules.truncate_when is not None:
@@ -217,7 +217,7 @@ def _decision_queries(
     return DecisionQueries(
         PreparedStatement((decide_by_join(rules, context, sides),), standins),
         truncate,
-        PreparedStatement((decide_for_empty_tables(rules, context, sides, kind),), ()),
+        PreparedStatement((decide_for_empty_tables(rules, context, sides, order_type),), ()),
     )
 
 

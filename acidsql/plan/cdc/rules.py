@@ -283,20 +283,24 @@ def _chosen_columns(
 
 
 def _bind_expression(
-    statement: AutoCdc, context: RewriteContext, clause: Span | None, key: str, words: str
+    statement: AutoCdc,
+    context: RewriteContext,
+    clause: Span | None,
+    property_name: str,
+    clause_name: str,
 ) -> RuleExpression | None:
-    """Return the expression of a clause, or else of the table's property ``key``; None if neither
-    is there. Raise AnalysisError if both differ or the property is no expression, and
+    """Return the expression of a clause, or else of the table's property ``property_name``; None if
+    neither is there. Raise AnalysisError if both differ or the property is no expression, and
     UnsupportedError for a subquery or a window function."""
-    declared = context.table.properties.get(key)
+    declared = context.table.properties.get(property_name)
     if clause is not None:
         if declared is not None and _normal_tokens(clause.slice(context.text)) != _normal_tokens(
             declared
         ):
-            raise _contradiction_error(context, clause, words, key, declared)
+            raise _contradiction_error(context, clause, clause_name, property_name, declared)
         if has_subquery(context.text, clause):
             raise UnsupportedError(
-                f"A subquery in {words} is not supported: join the source with it.",
+                f"A subquery in {clause_name} is not supported: join the source with it.",
                 context.text, clause.start, clause.end,
             )  # fmt: skip
         refuse_window(context, clause)
@@ -312,8 +316,8 @@ def _bind_expression(
     if not is_good or has_subquery(declared, whole_span) or window_function(declared, whole_span):
         raise _error(
             context, statement.target.span, "INVALID_PROPERTY_VALUE", "22023",
-            f"The property '{key}' of {context.table.name} is no expression over one record: "
-            f"'{declared}'.",
+            f"The property '{property_name}' of {context.table.name} is no expression over one "
+            f"record: '{declared}'.",
         )  # fmt: skip
     return RuleExpression(declared, None)
 
@@ -372,24 +376,24 @@ def _order_columns(
 
 
 def _missing_clause_error(
-    statement: AutoCdc, context: RewriteContext, clause: str, key: str
+    statement: AutoCdc, context: RewriteContext, clause: str, property_name: str
 ) -> AnalysisError:
-    """Return the error that a clause is needed, or the table's property ``key``."""
+    """Return the error that a clause is needed, or the table's property ``property_name``."""
     return _error(
         context, statement.target.span, "AUTOCDC_CLAUSE_MISSING", "42601",
-        f"AUTO CDC needs {clause}, or the property '{key}' of {context.table.name}.",
+        f"AUTO CDC needs {clause}, or the property '{property_name}' of {context.table.name}.",
     )  # fmt: skip
 
 
 def _contradiction_error(
-    context: RewriteContext, span: Span, words: str, key: str, declared: str
+    context: RewriteContext, span: Span, clause_name: str, property_name: str, declared_value: str
 ) -> AnalysisError:
-    """Return the error that a clause says something else than the table's property ``key``, which
-    was declared."""
+    """Return the error that a clause says something else than the table's property
+    ``property_name``, which was declared."""
     return _error(
         context, span, "AUTOCDC_DECLARATION_DRIFT", "42000",
-        f"{context.table.name} was declared with '{key}'='{declared}'. Leave {words} out, or "
-        "change the property by ALTER TABLE … SET TBLPROPERTIES.",
+        f"{context.table.name} was declared with '{property_name}'='{declared_value}'. Leave "
+        f"{clause_name} out, or change the property by ALTER TABLE … SET TBLPROPERTIES.",
     )  # fmt: skip
 
 

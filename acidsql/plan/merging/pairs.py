@@ -149,18 +149,18 @@ class _Layers:
             self._context.text, self._context.table_before or self._context.table
         )
 
-    def _clause_columns(self, kind: Matched, context: RewriteContext) -> list[Text | str]:
+    def _clause_columns(self, matched: Matched, context: RewriteContext) -> list[Text | str]:
         """Return SQL of the columns with the number of the clause and with the values of the
         clauses of a kind; [] if there are no such clauses. The names are noted for the next layer.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
         """
-        bound = [(number, item) for number, item in self._bound if item.clause.matched is kind]
+        bound = [(number, item) for number, item in self._bound if item.clause.matched is matched]
         if not bound:
             return []
         earlier_clause, self._clause = (
             self._clause,
-            CLAUSE if kind is self._last else f"{CLAUSE}_{kind.name}",
+            CLAUSE if matched is self._last else f"{CLAUSE}_{matched.name}",
         )
         columns: list[Text | str] = [self._which_clause(context, bound, earlier_clause)]
         self._ours.append(self._clause)

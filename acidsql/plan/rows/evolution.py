@@ -191,7 +191,7 @@ def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
 
 
 def _with_new_fields(
-    context: RewriteContext, column: Column, kind: HiveType, place: Span
+    context: RewriteContext, column: Column, source_type: HiveType, place: Span
 ) -> Column:
     """Return a struct column with the additional fields of the source's column; the column itself
     if there are none.
@@ -201,7 +201,7 @@ def _with_new_fields(
             value would change with its fields.
     """
     old_type, table = parse_type(column.type), context.table
-    united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(kind, old_type)
+    united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(source_type, old_type)
     if united == old_type:
         return column
     reason = ""
@@ -212,25 +212,25 @@ def _with_new_fields(
     if reason:
         raise AnalysisError(
             f"WITH SCHEMA EVOLUTION adds no field to '{column.name}': {reason}. The value's type "
-            f"is {shown_type(str(kind))}, and the column's {shown_type(column.type)}.",
+            f"is {shown_type(str(source_type))}, and the column's {shown_type(column.type)}.",
             context.text, place.start, place.end,
             condition="INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_STRUCT_FIELDS", sqlstate="KD000",
         )  # fmt: skip
     return replace(column, type=new_column(column.name, united, context.text, place).type)
 
 
-def _widen(table: Table, column: Column, kind: HiveType) -> Column:
+def _widen(table: Table, column: Column, source_type: HiveType) -> Column:
     """Return a column with the wider type of the source's values, if Spark's schema evolution
     widens it; the column itself if not, or if the table is Parquet, or if rows would belong to
     other buckets."""
     old_type = parse_type(column.type)
-    same_family = any({old_type.kind, kind.kind} <= family for family in _FAMILIES)
-    if not same_family or not can_widen(old_type, kind):
+    same_family = any({old_type.kind, source_type.kind} <= family for family in _FAMILIES)
+    if not same_family or not can_widen(old_type, source_type):
         return column
     is_fixed = table.file_format == PARQUET or (
-        column.name in table.bucket_columns and not keeps_bucket(old_type, kind)
+        column.name in table.bucket_columns and not keeps_bucket(old_type, source_type)
     )
-    return column if is_fixed else replace(column, type=str(kind))
+    return column if is_fixed else replace(column, type=str(source_type))
 
 
 def _evolved_standin(table: Table, context: RewriteContext) -> str:
@@ -308,12 +308,14 @@ def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:
                 )  # fmt: skip
 
 
-def _structs(node: HiveType, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], HiveType]]:
+def _structs(
+    column_type: HiveType, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], HiveType]]:
     """Yield the STRUCTs in a type, the outer ones first, each with the names that lead to it."""
-    if node.kind == "struct":
-        yield path, node
-    names = node.names or parts_of(node)
-    for name, child in zip(names, node.children, strict=False):
+    if column_type.kind == "struct":
+        yield path, column_type
+    names = column_type.names or parts_of(column_type)
+    for name, child in zip(names, column_type.children, strict=False):
         yield from _structs(child, (*path, name))
 
 

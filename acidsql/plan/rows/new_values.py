@@ -108,25 +108,25 @@ def column_values(
     }
 
 
-def _assignable_column(new: NewValue) -> Column:
+def _assignable_column(new_value: NewValue) -> Column:
     """Return the column that a new value is for; for a field, a column with the field's path as
     name, and the field's type."""
-    if not new.fields:
-        return new.column
-    node = _type(new.column)
-    for field in new.fields:
+    if not new_value.fields:
+        return new_value.column
+    node = _type(new_value.column)
+    for field in new_value.fields:
         node = node.children[node.names.index(field)]
-    path = ".".join((new.column.name, *new.fields))
-    return replace(new.column, name=path, type=str(node))
+    path = ".".join((new_value.column.name, *new_value.fields))
+    return replace(new_value.column, name=path, type=str(node))
 
 
-def _struct_with_fields(old: str, node: HiveType, new: Mapping[_Path, str]) -> str:
-    """Return SQL of a struct with new values of some fields, at any depth. ``new``: SQL by the
+def _struct_with_fields(old_sql: str, struct_type: HiveType, new_sql: Mapping[_Path, str]) -> str:
+    """Return SQL of a struct with new values of some fields, at any depth. ``new_sql``: SQL by the
     names that lead to the field. A NULL struct becomes one with NULLs in its other fields."""
     parts: list[str] = []
-    for name, child in zip(node.names, node.children, strict=True):
-        new_parts = {path[1:]: sql for path, sql in new.items() if path[0] == name}
-        old_value = f"{old}.{quote(name)}"
+    for name, child in zip(struct_type.names, struct_type.children, strict=True):
+        new_parts = {path[1:]: sql for path, sql in new_sql.items() if path[0] == name}
+        old_value = f"{old_sql}.{quote(name)}"
         if () in new_parts:
             value = new_parts[()]
         else:

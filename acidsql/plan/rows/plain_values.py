@@ -93,32 +93,32 @@ def _is_null(literal: str) -> bool:
     return literal[0] in "nN"
 
 
-def _integers(literals: Sequence[str], kind: HiveType) -> _Values:
+def _integers(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the integers of literals, with None for NULL; None if one is out of the type's range.
     Raise ValueError if one is no integer."""
-    limit = 1 << (_BITS[kind.kind] - 1)
+    limit = 1 << (_BITS[column_type.kind] - 1)
     values = [None if _is_null(x) else int(x) for x in literals]
     fits = all(-limit <= value < limit for value in values if value is not None)
     return values if fits else None
 
 
-def _floats(literals: Sequence[str], kind: HiveType) -> _Values:
+def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the floats of literals, with None for NULL; None if they have too many digits to be
     converted as Spark does."""
     numbers = [x for x in literals if not _is_null(x)]
-    if kind.kind == "double" and all(x[-1] in "dD" for x in numbers):
+    if column_type.kind == "double" and all(x[-1] in "dD" for x in numbers):
         return [None if _is_null(x) else float(x[:-1]) for x in literals]
     digits = max((len(x.lstrip("-").replace(".", "")) for x in numbers), default=0)
-    if digits > _DIGITS[kind.kind]:
+    if digits > _DIGITS[column_type.kind]:
         return None
     # Neither DECIMAL nor INT has a negative zero: -0.0 + 0.0 is 0.0.
     return [None if _is_null(x) else float(x) + 0.0 for x in literals]
 
 
-def _decimals(literals: Sequence[str], kind: HiveType) -> _Values:
+def _decimals(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the Decimals of literals, with None for NULL; None if one does not fit the type
     exactly, or if Spark's common type could lack digits."""
-    precision, scale = kind.parameters
+    precision, scale = column_type.parameters
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
         # Each CAST already has the column's type. The check below is the same without the CAST.
@@ -144,23 +144,23 @@ def _decimal(literal: str) -> Decimal:
         raise ValueError(literal) from None
 
 
-def _texts(literals: Sequence[str], kind: HiveType) -> _Values:
+def _texts(literals: Sequence[str], column_type: HiveType) -> _Values:
     if not all(x[0] == "'" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else x[1:-1] for x in literals]
 
 
-def _booleans(literals: Sequence[str], kind: HiveType) -> _Values:
+def _booleans(literals: Sequence[str], column_type: HiveType) -> _Values:
     return [None if _is_null(x) else _TRUTH[x.lower()] for x in literals]
 
 
-def _dates(literals: Sequence[str], kind: HiveType) -> _Values:
+def _dates(literals: Sequence[str], column_type: HiveType) -> _Values:
     if not all(x[0] in "dD" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else date.fromisoformat(x[-11:-1]) for x in literals]
 
 
-def _timestamps(literals: Sequence[str], kind: HiveType) -> _Values:
+def _timestamps(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the datetimes of literals TIMESTAMP '…', with None for NULL; None if one is of another
     form."""
     if not all(x[:2] in ("TI", "ti", "Ti", "tI") or _is_null(x) for x in literals):

@@ -94,11 +94,13 @@ def _checked_condition(context: RewriteContext, where: Span) -> Text:
     return context.new().user(where)
 
 
-def _need_boolean(context: RewriteContext, where: Span, condition: Text, old: Text) -> None:
-    """Raise AnalysisError if the condition of REPLACE WHERE is no BOOLEAN. ``old``: the relation of
+def _need_boolean(
+    context: RewriteContext, where: Span, condition: Text, target_relation: Text
+) -> None:
+    """Raise AnalysisError if the condition of REPLACE WHERE is no BOOLEAN. ``target_relation``:
     the target's rows."""
     condition_fields = context.analyse(
-        context.new().raw("SELECT ").add(condition).raw(" FROM ").add(old)
+        context.new().raw("SELECT ").add(condition).raw(" FROM ").add(target_relation)
     )
     if len(condition_fields) != 1 or condition_fields[0][1].kind not in ("boolean", "void"):
         raise AnalysisError(
@@ -131,15 +133,15 @@ def _new_rows(context: RewriteContext, inserts: Text) -> Text:
     return context.new().raw("SELECT ").commas(columns).raw("\nFROM (").add(inserts).raw("\n)")
 
 
-def _insert_events(context: RewriteContext, rows: str, action: Text) -> Text:
+def _insert_events(context: RewriteContext, new_relation: str, action: Text) -> Text:
     columns: list[Text | str] = [f"NULL AS {key}" for key in ew.KEYS]
     columns += [context.new().add(action).raw(f" AS {ew.ACTION}"), *_values(context)]
-    return context.new().raw("SELECT ").commas(columns).raw(f"\nFROM {rows}")
+    return context.new().raw("SELECT ").commas(columns).raw(f"\nFROM {new_relation}")
 
 
-def _delete_events(context: RewriteContext, rows: Text, target: str) -> Text:
-    columns = [*key_columns(target), str(ew.DELETE), *(["NULL"] * len(_values(context)))]
-    return context.new().raw("SELECT ").commas(list(columns)).raw("\nFROM ").add(rows)
+def _delete_events(context: RewriteContext, old_relation: Text, target_alias: str) -> Text:
+    columns = [*key_columns(target_alias), str(ew.DELETE), *(["NULL"] * len(_values(context)))]
+    return context.new().raw("SELECT ").commas(list(columns)).raw("\nFROM ").add(old_relation)
 
 
 def _values(context: RewriteContext) -> list[str]:

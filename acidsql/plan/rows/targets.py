@@ -168,13 +168,18 @@ def _statement_word_and_start(text: str) -> tuple[str, int]:
 
 
 def _view_target_error(
-    parts: tuple[str, ...], kind: SparkRelationKind, statement: str, text: str, place: Span
+    parts: tuple[str, ...],
+    view_kind: SparkRelationKind,
+    statement_word: str,
+    text: str,
+    place: Span,
 ) -> SqlError:
-    """Return the error that the target is a view, and a statement of this kind needs a table."""
-    condition = ", with the view's condition in WHERE" if statement in _CHANGES else ""
+    """Return the error that the target is a view, and the statement needs a table; it advises to
+    change the table behind the view."""
+    condition = ", with the view's condition in WHERE" if statement_word in _CHANGES else ""
     return AnalysisError(
-        f"{quoted_path(parts)} is {kind.value}, and this statement needs a table. Name the table "
-        f"whose rows the view shows{condition}.",
+        f"{quoted_path(parts)} is {view_kind.value}, and this statement needs a table. Name the "
+        f"table whose rows the view shows{condition}.",
         text, place.start, place.end,
         condition="EXPECT_TABLE_NOT_VIEW.NO_ALTERNATIVE", sqlstate="42809",
     )  # fmt: skip

@@ -82,13 +82,13 @@ def _word_before(text: str, start: int) -> str:
     return next(words, "")
 
 
-def _value(column: Column, literal: str) -> TypedValue | None:
+def _value(column: Column, literal_text: str) -> TypedValue | None:
     """Return a literal as a value of a column's type; None if Spark would compare values of another
     type."""
     kind = "string" if column.type.startswith("varchar") else column.type
-    word, quote, text = literal.partition("'")
-    if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal) < 1 << _BITS[kind]:
-        return TypedValue(kind, str(int(literal)))
+    word, quote, text = literal_text.partition("'")
+    if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal_text) < 1 << _BITS[kind]:
+        return TypedValue(kind, str(int(literal_text)))
     if quote and not word and kind == "string":
         return TypedValue(kind, text[:-1])
     if word and quote and kind == "date" and _DAY.fullmatch(text[:-1]):

@@ -200,14 +200,14 @@ def _can_upcast(source: HiveType, target: HiveType) -> bool:
     return is_whole_decimal and _digits_in(source) < _digits_in(target)
 
 
-def _fraction(node: HiveType) -> int:
-    return node.parameters[1] if node.kind == "decimal" else 0
+def _fraction(number_type: HiveType) -> int:
+    return number_type.parameters[1] if number_type.kind == "decimal" else 0
 
 
-def _digits_in(node: HiveType) -> int:
+def _digits_in(number_type: HiveType) -> int:
     """Return the greatest number of digits before the decimal point, but 20 for a BIGINT, as Spark
     counts."""
-    return 20 if node.kind == "bigint" else _digits(node)
+    return 20 if number_type.kind == "bigint" else _digits(number_type)
 
 
 def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
@@ -407,25 +407,29 @@ def _is_safe(source: HiveType, target: HiveType) -> bool:
     return _digits(source) + must_be_wider <= _digits(target)
 
 
-def _digits(node: HiveType) -> int:
+def _digits(number_type: HiveType) -> int:
     """Return the greatest number of digits before the decimal point."""
-    if node.kind == "decimal":
-        return node.parameters[0] - node.parameters[1]
-    return _INTEGERS[node.kind]
+    if number_type.kind == "decimal":
+        return number_type.parameters[0] - number_type.parameters[1]
+    return _INTEGERS[number_type.kind]
 
 
-def _is_number(node: HiveType) -> bool:
-    return node.kind in _INTEGERS or node.kind in _FLOATS or node.kind == "decimal"
+def _is_number(value_type: HiveType) -> bool:
+    return (
+        value_type.kind in _INTEGERS or value_type.kind in _FLOATS or value_type.kind == "decimal"
+    )
 
 
-def _is_atomic(node: HiveType) -> bool:
+def _is_atomic(value_type: HiveType) -> bool:
     """Whether values of a type can be written as a text: the types without parts that a column can
     have, and intervals and times."""
-    is_basic = node.kind in _TEXTS | _DATETIMES | {"boolean", "binary", "variant"} or _is_number(
-        node
-    )
+    is_basic = value_type.kind in _TEXTS | _DATETIMES | {
+        "boolean",
+        "binary",
+        "variant",
+    } or _is_number(value_type)
     # "interval" alone is Spark's old calendar interval, which no column takes.
-    return is_basic or node.kind.startswith(("interval ", "time"))
+    return is_basic or value_type.kind.startswith(("interval ", "time"))
 
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
@@ -440,11 +444,11 @@ def _same_for_storage(source: HiveType, target: HiveType) -> bool:
     return source == target
 
 
-def _spark_type_name(node: HiveType) -> str:
+def _spark_type_name(value_type: HiveType) -> str:
     """Return a type's name with Spark's words: ``timestamp_ltz`` is TIMESTAMP, and ``timestamp`` is
     TIMESTAMP_NTZ."""
     return (
-        str(node)
+        str(value_type)
         .replace("timestamp_ltz", "\0")
         .replace("timestamp", "timestamp_ntz")
         .replace("\0", "timestamp")

@@ -51,7 +51,7 @@ def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None
     columns, partition, by_name = _parse_destination(c)
     if evolution and not by_name:
         c.refuse("INSERT WITH SCHEMA EVOLUTION needs BY NAME before the query", evolution.span)
-    replacing = _parse_replacing(c, alone=not (overwrite or columns or partition))
+    replacing = _parse_replacing(c, is_alone=not (overwrite or columns or partition))
     if c.is_at_end:
         c.fail("Expected VALUES or a query")
     source: Values | Query | None = parse_values(c) if c.is_at("VALUES") else None
@@ -132,11 +132,11 @@ def _refuse_options(c: Cursor) -> None:
         _refuse_replace_on(c)
 
 
-def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
+def _parse_replacing(c: Cursor, *, is_alone: bool) -> Replacing | None:
     """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; return None without
     REPLACE. REPLACE ON raises UnsupportedError.
 
-    ``alone``: the statement has no clause that REPLACE excludes; otherwise REPLACE is a syntax
+    ``is_alone``: the statement has no clause that REPLACE excludes; otherwise REPLACE is a syntax
     error.
     """
     start = c.index
@@ -145,7 +145,7 @@ def _parse_replacing(c: Cursor, *, alone: bool) -> Replacing | None:
     is_where = c.accept("REPLACE", "WHERE") is not None
     if not is_where and not c.accept("REPLACE", "USING"):
         return None
-    if not alone:
+    if not is_alone:
         c.fail(
             "Expected VALUES or a query, as REPLACE excludes OVERWRITE, PARTITION (…) and a list "
             "of columns",

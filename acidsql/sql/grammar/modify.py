@@ -111,10 +111,10 @@ def _merge_with_partners(
                  keyword=keyword)  # fmt: skip
 
 
-def _parse_alias(c: Cursor, *follows: str) -> str | None:
+def _parse_alias(c: Cursor, *next_words: str) -> str | None:
     """Parse ``[AS] x``; return None if there is no alias. Without AS, a word that could begin a
-    clause (LIMIT, WHERE …) is an alias only if one of ``follows``, the words that must come behind
-    an alias, comes next."""
+    clause (LIMIT, WHERE …) is an alias only if one of ``next_words``, the words that must come
+    behind an alias, comes next."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and c.token.upper not in _NO_ALIAS:
@@ -122,8 +122,8 @@ def _parse_alias(c: Cursor, *follows: str) -> str | None:
     # LIMIT and the like are an alias if the clause after the alias follows: UPDATE t limit SET …
     if (
         c.token.is_name
-        and c.peek().upper in follows
-        and c.token.upper not in (*_STRICT_WORDS, *follows)
+        and c.peek().upper in next_words
+        and c.token.upper not in (*_STRICT_WORDS, *next_words)
     ):
         return c.take().value
     return None
@@ -240,12 +240,12 @@ def parse_table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
 
 
 def _parse_source_alias(
-    c: Cursor, name: Name | None, follows: str
+    c: Cursor, name: Name | None, next_word: str
 ) -> tuple[str | None, tuple[str, ...] | None]:
     """Parse ``[AS] x [(a, b)]`` behind a source. Return the alias and the columns, each None if
     missing. Without an alias, a source with a name gets the last part of the name, without a
-    DataFrame's braces. ``follows``: the word that must come next."""
-    alias = _parse_alias(c, follows)
+    DataFrame's braces. ``next_word``: the word that must come next."""
+    alias = _parse_alias(c, next_word)
     columns = None
     if alias is not None and c.is_at("("):
         columns = tuple(column.parts[-1] for column in parse_column_list(c))

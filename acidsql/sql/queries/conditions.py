@@ -34,7 +34,7 @@ def terms_decided_by(
     text: str, condition: Span, columns: Collection[str], qualifiers: Collection[str]
 ) -> list[Span]:
     """Return the places of the terms of a condition, joined by AND at its top level, that name at
-    least one of these columns and nothing else but literals and parameters.
+    least one of these columns and otherwise only plain operators, literals and parameters.
 
     Args:
         text: The user's statement.
@@ -167,35 +167,43 @@ def _plain_comparison(
     return [(name, operator, [value])] if operator and value is not None and not rest else []
 
 
-def _take_column(rest: deque[Token], qualifiers: Collection[str]) -> str | None:
+def _take_column(term_tokens: deque[Token], qualifiers: Collection[str]) -> str | None:
     """Take a name, perhaps with one of ``qualifiers``, from the tokens and return it in lower case;
     None, without taking any, if they begin otherwise."""
-    if not rest or not rest[0].is_name or rest[0].kind is TokenKind.FRAME:
+    if not term_tokens or not term_tokens[0].is_name or term_tokens[0].kind is TokenKind.FRAME:
         return None
-    if rest[0].upper in _NO_COLUMNS:
+    if term_tokens[0].upper in _NO_COLUMNS:
         return None
-    name = rest.popleft().value.lower()
-    if len(rest) > 1 and rest[0].text == "." and name in qualifiers:
-        rest.popleft()
-        name = rest.popleft().value.lower()
+    name = term_tokens.popleft().value.lower()
+    if len(term_tokens) > 1 and term_tokens[0].text == "." and name in qualifiers:
+        term_tokens.popleft()
+        name = term_tokens.popleft().value.lower()
     return name
 
 
-def _take_literal(rest: deque[Token]) -> str | None:
+def _take_literal(term_tokens: deque[Token]) -> str | None:
     """Take a plain literal from the tokens: an integer, a string without escapes, or ``DATE '…'``,
     which is returned as ``date '…'``. Return None if they begin otherwise; a ``-`` or DATE may be
     taken then."""
     before = ""
-    if len(rest) > 1 and rest[0].text == "-" and rest[1].kind is TokenKind.NUMBER:
-        before = rest.popleft().text
-    elif len(rest) > 1 and rest[0].upper == "DATE" and rest[1].kind is TokenKind.STRING:
-        before = rest.popleft().upper.lower() + " "
     if (
-        rest
-        and rest[0].kind in (TokenKind.NUMBER, TokenKind.STRING)
-        and _PLAIN_LITERAL.fullmatch(rest[0].text)
+        len(term_tokens) > 1
+        and term_tokens[0].text == "-"
+        and term_tokens[1].kind is TokenKind.NUMBER
     ):
-        return before + rest.popleft().text
+        before = term_tokens.popleft().text
+    elif (
+        len(term_tokens) > 1
+        and term_tokens[0].upper == "DATE"
+        and term_tokens[1].kind is TokenKind.STRING
+    ):
+        before = term_tokens.popleft().upper.lower() + " "
+    if (
+        term_tokens
+        and term_tokens[0].kind in (TokenKind.NUMBER, TokenKind.STRING)
+        and _PLAIN_LITERAL.fullmatch(term_tokens[0].text)
+    ):
+        return before + term_tokens.popleft().text
     return None
 
 
