@@ -120,9 +120,9 @@ def keep(
     limits: HistoryLimits,
     sizes: FileSizes,
 ) -> KeptHistory:
-    """Choose the ages whose files stay: the newest ones, until one is older than the retention time
-    or the oldest readable version, or all together are larger than ``max_ratio`` times the live
-    files. All older ages go.
+    """Choose the ages whose files stay (an age: what one base has replaced): the newest ones, until
+    one is older than the retention time or the oldest readable version, or all together are larger
+    than ``max_ratio`` times the live files. All older ages go.
 
     Args:
         history: The ages, the newest first.

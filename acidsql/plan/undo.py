@@ -23,7 +23,8 @@ from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 def plan_undo(
     text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]
 ) -> PreparedStatement:
-    """Rewrite the undoing of some changes of these tables to event queries, one for each table.
+    """Rewrite the undoing of some changes to event queries, one for each table; a table's changes
+    are read through a stand-in. Nothing runs.
 
     Raises:
         UnsupportedError: A table is insert-only.

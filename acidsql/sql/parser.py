@@ -260,8 +260,8 @@ def _is_only_query(c: Cursor) -> bool:
 
 
 def _parse_create(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse CREATE of a database, table or view; return a SparkStatement for any other object, and
-    for tables and views of Spark's."""
+    """Parse CREATE of a database, or of a table or view that acidsql makes; return a SparkStatement
+    for any other object, and for tables and views of Spark's."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
     # peek returns the end of the text, which is no word, wherever the text has ended.
@@ -315,8 +315,8 @@ def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement 
 
 
 def _parse_describe(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse DESCRIBE of a database or of a table of ours; return a SparkStatement for a query, a
-    function, or a table of Spark's."""
+    """Parse DESCRIBE of a database or of an ACID table (or a view of some); return a SparkStatement
+    for a query, a function, or a table of Spark's."""
     following = c.peek()
     is_query = following.upper in ("QUERY", *QUERY_STARTS) and following.upper != "TABLE"
     if is_query and c.peek(2).kind is not TokenKind.END:

@@ -94,8 +94,9 @@ def frame(
     spark: SparkSession, text: Text, views: Views, args: Args = None,
     time: StatementTime | None = None, *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
-    """Return the lazy DataFrame of a composed query. A query with a subquery that may be correlated
-    may be analysed twice: if Spark would prune the columns of events, its views are isolated.
+    """Return the lazy DataFrame of a composed query. If a subquery may be correlated, so that Spark
+    would prune the columns of events, the query reads views that Spark cannot look into; this may
+    take a second analysis.
 
     Args:
         spark: The Spark session.
@@ -190,7 +191,7 @@ class Analysis:
 
 def analyse_condition(spark: SparkSession, query: Text) -> DataFrame:
     """Let Spark analyse the query of ``checks.condition_over`` and return its lazy DataFrame. Raise
-    Spark's error as ours."""
+    Spark's error as SqlSyntaxError or AnalysisError."""
     with changed_conf(spark, MEANING):
         return _analyse_rows(spark, query, {}, None)
 
@@ -324,8 +325,8 @@ def mapped_errors(text: Text) -> Iterator[None]:
 
 @contextmanager
 def job_errors() -> Iterator[None]:
-    """If a job fails in the ``with`` block, raise the error that our SQL or our task raised; else
-    Spark's error.
+    """If a job fails in the ``with`` block, raise the error that SQL of acidsql's (ConstraintError)
+    or its Python task (WriteError) raised; else Spark's error.
 
     An exception of Java's that PySpark has not converted becomes an error of ours.
     """
@@ -429,7 +430,7 @@ def _without_own_names(message: str) -> str:
 
 def _place_in_text(error: Any, text: Text) -> Span | None:
     """Return the place in the user's text that an error of Spark's is about; None if Spark gives
-    none, or it is in SQL of our own."""
+    none, or it is in SQL that acidsql added."""
     for context in error.getQueryContext() or ():
         # The context of a DataFrame call has no position in a text.
         if context.contextType() is QueryContextType.SQL and context.startIndex() >= 0:

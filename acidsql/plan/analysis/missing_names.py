@@ -68,7 +68,7 @@ class MissingNames:
         self, error: AnalysisException | AnalysisError, text: str
     ) -> tuple[str, ...]:
         """Return the parts of the missing name, as Spark's error gives it, or as it stands in the
-        text, without ``spark_catalog``; () if the error has no name."""
+        statement, without a leading ``spark_catalog``; () if the error has no name."""
         if isinstance(error, AnalysisError):
             stated = (error.text or text)[error.start : error.end]
             parts = [token.value for token in tokenize(stated) if token.is_name]
@@ -80,8 +80,8 @@ class MissingNames:
     def _with_suggestions(
         self, error: AnalysisException | AnalysisError, parts: tuple[str, ...], text: str
     ) -> AnalysisError:
-        """Return a TABLE_OR_VIEW_NOT_FOUND with a caret at the name and with up to `_SHOWN` similar
-        names."""
+        """Return a TABLE_OR_VIEW_NOT_FOUND with a caret at the name, and with the similar names as
+        a hint if there are some."""
         if isinstance(error, AnalysisError):
             message, place = error.words, Span(error.start, error.end)
             text = error.text or text  # with the variables substituted

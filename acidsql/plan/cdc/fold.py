@@ -65,8 +65,8 @@ class CdcFold:
 def compose_fold(
     rules: CdcRules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> CdcFold:
-    """Compose the query that gives one row for each key: its newest record, and what is wrong with
-    the key's records.
+    """Compose the query that gives one row for each key, and one for records that truncate: the
+    newest record, and what is wrong with the records. Also the query that shows bad records.
 
     Args:
         rules: The statement's rules.
@@ -118,8 +118,8 @@ def compose_fold(
 def _converted_columns(
     rules: CdcRules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
 ) -> list[str]:
-    """Return SQL of the columns of the records before they are folded: keys, order, kind of change,
-    and values.
+    """Return SQL of the columns of the records before they are folded: keys, order value, whether
+    the record truncates and deletes, and values, which are NULL if it does.
 
     ``keys`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
     """
@@ -156,8 +156,9 @@ def _records(
     source_values: Sequence[str],
     *extra_columns: str,
 ) -> Text:
-    """Compose a query for the records with the source's columns unconverted, and with the
-    conditions as columns.
+    """Compose a query with one row for each record: the values of keys and columns, unconverted,
+    and the conditions (whether it deletes, whether it truncates) as columns. ``extra_columns`` come
+    first.
 
     The order value is a column, too, unless columns of the target hold it.
     """

@@ -189,8 +189,9 @@ def _resolve_target(text: str, statement: AutoCdc, resolve: Resolve) -> Table:
 def _views_and_standins(
     target: str, state: Table, is_new: bool
 ) -> tuple[CdcViews, tuple[StandIn, ...]]:
-    """Return the views that the queries read, and the state table's stand-ins; a new state table
-    has none."""
+    """Return the names of the views that the queries read, and the state table's two stand-ins (for
+    its rows, and for the floor). A state table that does not exist yet has none, and is read as no
+    rows."""
     if is_new:
         return CdcViews(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
     rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
@@ -222,8 +223,8 @@ def _decision_queries(
 
 
 def _source_relation(statement: AutoCdc, blank: Text, view: str | None) -> Text:
-    """Compose the statement's source as a relation, with its alias. ``view``: the stand-in of a
-    source that is a table, or None."""
+    """Compose the statement's source as a relation ``(SELECT * FROM …)`` with its alias, if it has
+    one. ``view``: the stand-in of a source that is a table's name, or None."""
     text = blank.new().raw("(SELECT * FROM ")
     text = text.raw(view) if view is not None else text.verbatim(statement.source)
     alias = "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"
@@ -244,8 +245,8 @@ _EVENTS = {
 def _both_event_queries(
     context: RewriteContext, state: Table, rules: CdcRules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
-    """Return the event queries of the target and of the state table, over the view of the
-    decisions.
+    """Return the event queries (insert and delete events) of the target and of the state table,
+    over the view of the decisions.
 
     ``is_first``: both tables have no rows yet, so all events are inserts.
     """
@@ -273,7 +274,8 @@ def _target_values(table: Table) -> list[str]:
 
 
 def _state_values(state: Table, rules: CdcRules) -> list[str]:
-    """Return SQL of the state table's columns in its events, over the decisions."""
+    """Return SQL of the state table's columns in its events, over the decisions: keys, order value,
+    whether it is a delete, this machine's time, and with SCD type 2 the record's values."""
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     values = {column.name: f"w{i}" for i, column in enumerate(rules.columns)}

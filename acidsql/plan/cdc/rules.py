@@ -78,7 +78,8 @@ class CdcRules:
 
 
 def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> CdcRules:
-    """Bind a statement's clauses, and the properties of its target, to columns.
+    """Bind a statement's clauses, and the properties of its target that take the place of missing
+    ones, to columns.
 
     Args:
         statement: The statement.

@@ -132,8 +132,8 @@ def need_own_table(
 
 
 def is_state(state: Table) -> bool:
-    """Whether a table is a state table, and still has the columns of one: others may have changed
-    it."""
+    """Whether a table is a state table of AUTO CDC's, and still has the columns of one: others may
+    have changed it."""
     if not cdc.is_state(state):
         return False
     try:
@@ -177,8 +177,8 @@ def forget_statement(state: Table, kept_ms: int) -> str:
 def _check_value_columns(
     context: RewriteContext, statement: AutoCdc, state: Table, new_state: Table
 ) -> None:
-    """Raise AnalysisError COLUMNS_DRIFT if the columns that records set differ from those of the
-    state table, in name or type (SCD type 2)."""
+    """Raise AnalysisError COLUMNS_DRIFT if the columns that the records set (``new_state``) differ
+    in name or type from those in the state table, which keeps earlier records (SCD type 2)."""
 
     def drift_error(message: str) -> AnalysisError:
         return AnalysisError(
@@ -267,8 +267,8 @@ def no_rows(state: Table) -> str:
 
 
 def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
-    """Return a state table whose columns are renamed like its target's. Its own columns get other
-    names if a new name is theirs.
+    """Return a state table's definition with its columns renamed like its target's. Its own columns
+    (order value, deleted, at) get other names if a new name is theirs. Nothing is altered.
 
     ``names``: old name → new name.
     """

@@ -76,7 +76,8 @@ def _is_short(statement: Merge, text: str) -> bool:
 def plan_merge(
     statement: Merge, context: RewriteContext, source_view: str | None, derived: DerivedView | None
 ) -> EventQuery:
-    """Rewrite a MERGE to one query for its events.
+    """Rewrite a MERGE to one query for its events (insert and delete events, and marks of matches),
+    with its reduced form if there is one. Spark analyses the source and the joined rows.
 
     Args:
         statement: The statement.
@@ -265,8 +266,8 @@ def _fitted_values(
 def _new_value(
     ordinal: int, column: Column, bound: Sequence[BoundClause], fitted: dict[tuple[int, str], str]
 ) -> str:
-    """Return SQL of a column's value after the clause that applies: the clause's value, or the old
-    value.
+    """Return SQL of a column's value after the clause that applies to a pair: the clause's value,
+    or the old value. ``fitted``: as `_fitted_values` gives it.
 
     If no clause keeps the old value, the SQL does not mention it, and Spark need not read it.
     """

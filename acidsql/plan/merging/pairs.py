@@ -54,8 +54,8 @@ def joined_rows(
     source: Text,
     bound: Sequence[BoundClause],
 ) -> Text:
-    """Compose the joined rows: key, old values, number of the clause that applies (0: none), each
-    clause's values.
+    """Compose the joined rows of a MERGE, one for each pair and each unpaired row that a clause is
+    about: key, old values, number of the clause that applies (0: none), each clause's values.
 
     Args:
         statement: The statement.
@@ -150,8 +150,9 @@ class _Layers:
         )
 
     def _clause_columns(self, matched: Matched, context: RewriteContext) -> list[Text | str]:
-        """Return SQL of the columns with the number of the clause and with the values of the
-        clauses of a kind; [] if there are no such clauses. The names are noted for the next layer.
+        """Return SQL of two things: the number of the clause that applies so far, and the values of
+        the clauses of the kind ``matched``; [] if there are no such clauses. The columns' names are
+        noted for the next layer.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
         """

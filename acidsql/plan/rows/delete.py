@@ -17,7 +17,8 @@ from acidsql.storage.columns import quote
 
 
 def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
-    """Rewrite a DELETE to a query for the keys of the rows to delete.
+    """Rewrite a DELETE to a query for the keys of the rows to delete. Spark analyses it if there is
+    a WHERE.
 
     Raises:
         AnalysisError: A name or a type in WHERE is wrong.

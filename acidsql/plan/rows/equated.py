@@ -67,9 +67,9 @@ def equated_in(terms: Sequence[Term]) -> list[EquatedColumns]:
 def _equated_columns(
     statement: Merge, context: RewriteContext, source: Fields, names: dict[str, str]
 ) -> EquatedColumns | None:
-    """Return the target's and the source's column that a term equates; None if it does not equate
-    one of each by alias. If the source has no or several columns of the name, ``source_column`` is
-    None.
+    """Return the target's and the source's column that a term of ON equates; None if it does not
+    equate one of each, each named by its alias. If the source has no or several columns of the
+    name, ``source_column`` is None.
 
     ``names``: the column by qualifier, one or two.
     """

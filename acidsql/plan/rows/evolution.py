@@ -220,9 +220,9 @@ def _with_new_fields(
 
 
 def _widen(table: Table, column: Column, source_type: HiveType) -> Column:
-    """Return a column with the wider type of the source's values, if Spark's schema evolution
-    widens it; the column itself if not, or if the table is Parquet, or if rows would belong to
-    other buckets."""
+    """Return a column with the type of the source's values, if it is wider and of the same family
+    (integers, floats, decimals). The column itself otherwise, if the table is Parquet, or if rows
+    would belong to other buckets."""
     old_type = parse_type(column.type)
     same_family = any({old_type.kind, source_type.kind} <= family for family in _FAMILIES)
     if not same_family or not can_widen(old_type, source_type):
@@ -234,8 +234,8 @@ def _widen(table: Table, column: Column, source_type: HiveType) -> Column:
 
 
 def _evolved_standin(table: Table, context: RewriteContext) -> str:
-    """Return SQL of the target's stand-in with the new columns and types. Its rows have NULLs in
-    the new columns."""
+    """Return SQL of a relation over the target's stand-in with the new columns and types. Its rows
+    have NULLs in the new columns."""
     old_columns = {column.name: column for column in context.table.columns}
     changed = [c for c in table.columns if c.name in old_columns and c != old_columns[c.name]]
     new_values = [

@@ -34,7 +34,7 @@ from acidsql.storage.event_records import VALUE
 
 
 def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
-    """Rewrite one INSERT to a query for the new rows.
+    """Rewrite one INSERT to a query for the new rows, converted to the types of their columns.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -56,7 +56,8 @@ def plan_source(
     by_name: bool = False,
     is_literal: Callable[[int], bool] = lambda _: False,
 ) -> EventQuery:
-    """Rewrite the insertion of a query's rows.
+    """Rewrite the insertion of a query's rows to a query for the new rows, converted to the types
+    of their columns; columns that are left out get their DEFAULT or NULL.
 
     Args:
         context: The context of the rewrite.
@@ -125,7 +126,7 @@ def _projection(
     columns: Sequence[Column],
     values: dict[str, str],
 ) -> list[Text | str]:
-    """Return SQL of the columns of an INSERT's events: data columns, then the partition values as
+    """Return SQL of the columns of an INSERT's new rows: data columns, then the partition values as
     text. ``values``: SQL by column name; those of omitted columns are added to it."""
     table = context.table
     omitted = [c for c in (*columns, *bound.omitted) if c.name not in values]

@@ -78,8 +78,8 @@ def column_values(
     *,
     keeps_missing_fields: bool = False,
 ) -> dict[str, str]:
-    """Return SQL of the new value of each column that gets one, in the column's type: column name →
-    SQL.
+    """Return column name → SQL of the new value, in the column's type, of each column that gets
+    one, or of which a field gets one.
 
     Args:
         context: The context of the rewrite.

@@ -30,7 +30,8 @@ from acidsql.storage.columns import quote
 
 
 def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
-    """Rewrite an UPDATE to a query for the rows with their new values.
+    """Rewrite an UPDATE to a query with one row for each row to change: its key, the action, and
+    its new values. Spark analyses it.
 
     Raises:
         AnalysisError: A name or a type does not fit.

@@ -73,8 +73,8 @@ def nothing_to_drop(name: Name, text: str) -> AnalysisError:
 
 
 def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
-    """Refuse ``ALTER DATABASE d SET LOCATION`` if d is ours: Spark's part alone would move. Other
-    statements pass.
+    """Raise UnsupportedError for ``ALTER DATABASE d SET LOCATION`` if ``is_ours`` says that
+    acidsql's metastore has d: only Spark's part of it would move. Other statements pass.
 
     Raises:
         UnsupportedError: ``is_ours`` says so of the database.

@@ -126,8 +126,8 @@ class NameResolver:
         return self.acid_table_or_view(parts, entry)
 
     def _names_acid_tables(self, view: Table, visited: set[TableName]) -> bool:
-        """Whether a view's query names ACID tables, or other views that do. The views that were
-        looked at are added to ``visited``."""
+        """Whether a view's query names ACID tables, or views that do. The views that were looked at
+        are added to ``visited``; a name that is in it already counts as none."""
         visited.add(view.name)
         view_query = ViewQuery(view)
         references = mentioned_tables(
@@ -259,7 +259,7 @@ def refuse_temporary(name: TableName | None, feature: str) -> None:
 
 
 def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
-    """Return the ACID table that a method's argument names.
+    """Return ``table``, the ACID table that a method's argument names.
 
     Raises:
         CatalogError: ``table`` is None. The message says what Spark has of this name.

@@ -137,7 +137,8 @@ class Namesakes:
         )
 
     def _new_alias(self, relation: Qualifier) -> str | None:
-        """Return the alias that a relation needs; None if it needs none, or is no ACID table."""
+        """Return the alias that the stand-in of a relation gets so that its columns stay clear
+        (``db.t``); None if it needs none, or is no ACID table."""
         references = (
             candidate for candidate in self.scan.references if candidate.span.start == relation.at
         )
@@ -208,9 +209,9 @@ class Namesakes:
         ]
 
     def _matching_qualifier_length(self, relation: Qualifier, chain: Chain) -> int:
-        """Count the leading names of a chain that are the relation's name: ``db.t.c`` has two. The
-        longest match counts. Return 0 if they are not its name, or if the next name is no column of
-        the relation, as far as its columns are known."""
+        """Count the leading names of a dotted name that are the relation's name: ``db.t.c`` has
+        two. The longest match counts. Return 0 if there are none, or if the next name is no column
+        of the relation, as far as its columns are known."""
         lengths = [
             length
             for length in range(1, len(chain.names))

@@ -73,7 +73,8 @@ class RewrittenStatement:
 def rewrite(
     text: str, statement: Statement, resolve: Resolve, *, double_quoted: bool = False
 ) -> RewrittenStatement:
-    """Find a statement's references to ACID tables, and make a stand-in for each.
+    """Find a statement's references to ACID tables, and make a stand-in for each, a view that Spark
+    reads in its place. Nothing is created in Spark.
 
     Args:
         text: The user's statement.
@@ -235,8 +236,8 @@ def _target_prefix_edits(
 def database_prefix_edits(
     text: str, spans: Iterable[Span], tables: Collection[TableName]
 ) -> Iterator[tuple[Edit, tuple[str, str]]]:
-    """Yield the edits ``db.t.c`` → ``t.c`` for some tables, each with ``db`` and ``t`` in lower
-    case."""
+    """Yield the edits ``db.t.c`` → ``t.c`` for the columns of some tables in the slices ``spans``
+    of the text, each with ``db`` and ``t`` in lower case."""
     qualified_names = {(table.database, table.shown) for table in tables}
     for span in spans:
         tokens = tokenize(span.slice(text))
@@ -272,8 +273,8 @@ class _Draft:
     edits: list[Edit] = field(default_factory=list)
 
     def rewrite(self, slice_references: References, outer_names: Collection[str] = ()) -> Namesakes:
-        """Put stand-ins into a slice of the text: add the edits and the stand-ins to the draft, and
-        return the slice's relations.
+        """Put stand-ins (views that Spark reads instead of tables) into a slice of the text: add
+        the edits and the stand-ins to the draft, and return the slice's relations.
 
         ``outer_names``: the names of relations outside of the slice that are visible in it, in
         lower case.
@@ -389,7 +390,7 @@ class _Draft:
 
 
 def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
-    """Return the error for a name in a statement that no ACID table has."""
+    """Return the TABLE_OR_VIEW_NOT_FOUND for a name in a statement that no ACID table has."""
     return AnalysisError(
         f"There is no ACID table '{name}'.",
         text, span.start, span.end,
@@ -407,8 +408,9 @@ def _relation_edits(reference: Reference, relation_sql: str, name: str) -> list[
 
 
 def _standin_edits(reference: Reference, view: str, alias: str | None) -> list[Edit]:
-    """Return the edits that put a stand-in in the place of a table: with the table's alias or a new
-    one, without AS OF and properties, and without ``db.`` before columns."""
+    """Return the edits that put a stand-in in the place of a table. It gets the table's alias, or
+    ``alias``, or the table's last name as alias; AS OF and properties go, and without ``alias`` so
+    does the ``db.`` before columns."""
     edits = _relation_edits(reference, view, alias or reference.parts[-1])
     for clause in filter(None, (reference.time_travel, reference.properties)):
         edits.append(Edit(clause.start, clause.end, ""))

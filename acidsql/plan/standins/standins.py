@@ -68,8 +68,9 @@ def new_standin(
     with_deleted: bool = False,
     text_and_reference: tuple[str, Reference] | None = None,
 ) -> StandIn:
-    """Return a stand-in under a new, unique name. Of the requested virtual columns it has those
-    that the table has."""
+    """Return a stand-in, a view that takes the place of a table in a query, under a new, unique
+    name. Of the requested virtual columns it has those that the table has. Nothing is created in
+    Spark."""
     virtual = virtual_columns(table, virtual_names)
     return StandIn(
         view_name(),

@@ -14,8 +14,8 @@ DELETED_ROWS = "acid.fetch.deleted.rows"
 
 
 def parse_as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
-    """Parse the version that ``VERSION AS OF`` or ``TIMESTAMP AS OF`` names; return None without
-    such a clause.
+    """Parse the version that ``VERSION AS OF`` or ``TIMESTAMP AS OF`` behind a table's name gives;
+    return None without such a clause.
 
     Raises:
         SqlSyntaxError: No version follows AS OF.

@@ -83,8 +83,8 @@ def _word_before(text: str, start: int) -> str:
 
 
 def _value(column: Column, literal_text: str) -> TypedValue | None:
-    """Return a literal as a value of a column's type; None if Spark would compare values of another
-    type."""
+    """Return a literal, as its SQL text, as a value of a column's type; None if Spark would compare
+    values of another type (a number with a text, a number out of range, a DATE with a text)."""
     kind = "string" if column.type.startswith("varchar") else column.type
     word, quote, text = literal_text.partition("'")
     if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal_text) < 1 << _BITS[kind]:

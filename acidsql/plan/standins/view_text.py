@@ -101,7 +101,9 @@ class Definition:
     double_quoted: bool
 
     def expanded(self, view: str, columns: Sequence[Column], names: Sequence[str] | None) -> str:
-        """Return the text that the metastore keeps for readers, with full names of tables.
+        """Return the text of the view's query that the metastore keeps for readers, with full names
+        of tables. It is put into an outer SELECT if the view's columns have other names than the
+        query's, or a ``*`` could get more columns.
 
         Args:
             view: The name of the view.

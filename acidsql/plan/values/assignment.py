@@ -359,14 +359,15 @@ def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
 
 
 def raise_sql(condition: str, sqlstate: str, message: str) -> str:
-    """Return SQL that fails the job with one of our errors."""
+    """Return SQL that fails the job with an error of acidsql's: condition, SQLSTATE and message. A
+    bar in the message becomes a letter that looks like it."""
     escaped = message.replace("|", BAR)
     return f"raise_error({literal(f'{RAISED}{condition}|{sqlstate}|{escaped}|')})"
 
 
 def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
-    """Return SQL that fails the job with one of our errors. ``message`` is SQL that computes the
-    message."""
+    """Return SQL that fails the job with an error of acidsql's. ``message`` is SQL that computes
+    the message."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 

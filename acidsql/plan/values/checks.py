@@ -118,8 +118,8 @@ def partition_value(column: Column, ordinal: int) -> str:
 
 
 def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Return two projections of events, one after the other, after which rows that break a
-    constraint fail the job.
+    """Return two projections of events, to be applied one after the other; with them a row that
+    breaks a CHECK constraint fails the job. The result has the columns of the events again.
 
     Args:
         table: The target.
@@ -143,8 +143,9 @@ def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], 
 
 
 def _failing_case(table: Table, columns: Sequence[str]) -> tuple[str, dict[str, Span]]:
-    """Return the beginning of a CASE, without ELSE, that fails the job for a row that breaks a
-    constraint; and the place of each condition in it, by the constraint's name."""
+    """Return the beginning of a CASE, without ELSE and END, that fails the job for a new row for
+    which a CHECK condition is false; and the place of each condition in it, by the constraint's
+    name."""
     is_new = f"{ew.ACTION} & {ew.INSERT} <> 0 AND " if ew.ACTION in columns else ""
     text, places = "CASE", {}
     for name, condition in table.checks.items():

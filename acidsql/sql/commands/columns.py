@@ -27,7 +27,7 @@ _LAST_WORDS = ("CASCADE", "RESTRICT")  # of ADD and REPLACE COLUMNS
 
 def parse_table_elements(c: Cursor) -> tuple[tuple[ColumnDef, ...], list[ConstraintDef]]:
     """Parse ``(a INT NOT NULL, …, CONSTRAINT x CHECK (…))``: return the columns, and the
-    constraints of columns and table together."""
+    constraints of columns and table together, each in the order of the text."""
     columns: list[ColumnDef] = []
     constraints: list[ConstraintDef] = []
     c.expect("(")
@@ -61,7 +61,8 @@ def parse_column_def(
     *,
     stops: tuple[str, ...] = _LAST_WORDS,
 ) -> ColumnDef:
-    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to one of ``stops``.
+    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to ``,``, ``)`` or one
+    of ``stops``. A name with a dot raises UnsupportedError.
 
     ``constraints``: the list that the column's CHECKs and keys are added to; None: the statement
     cannot have them, and they are refused.

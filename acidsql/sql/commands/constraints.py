@@ -70,7 +70,8 @@ def parse_constraint_name(c: Cursor) -> Name | None:
 
 def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
     """Parse ``CHECK (condition)`` and the traits behind the bracket. The condition stays a span,
-    unread."""
+    unread; an empty one is a syntax error. ``start``, ``name``: the constraint's first token and
+    its name."""
     c.expect("CHECK")
     if not c.is_at("("):
         c.fail("Expected '('")
@@ -107,8 +108,8 @@ def parse_traits(c: Cursor) -> Traits:
 
 
 def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstraint | None:
-    """Parse ADD or DROP of a constraint, the text after ``ALTER TABLE t``; return None, without
-    moving, if it is not about constraints."""
+    """Parse the text after ``ALTER TABLE t``: ``ADD`` of a constraint, or ``DROP CONSTRAINT [IF
+    EXISTS] c``; return None, without moving, for any other words."""
     if c.is_at("DROP", "CONSTRAINT"):
         c.take(2)
         if_exists = c.accept("IF", "EXISTS") is not None

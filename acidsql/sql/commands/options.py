@@ -22,8 +22,8 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`(?:[^`]|``)*`")
 def parse_set_or_reset(
     text: str, statement_span: Span, is_setting: IsSetting
 ) -> SetOption | ResetOption | None:
-    """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is not a setting of
-    ours, because Spark runs the statement then.
+    """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is no setting of
+    acidsql's, because Spark runs the statement then.
 
     Args:
         text: The user's text.

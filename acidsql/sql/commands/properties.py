@@ -12,8 +12,8 @@ def parse_properties(c: Cursor) -> tuple[tuple[str, str], ...]:
 
 
 def parse_properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...], tuple[Span, ...]]:
-    """Parse ``('key' = 'value', …)``: return the pairs, and the place of each pair in the
-    statement."""
+    """Parse ``('key' = 'value', …)``, one pair at least: return the pairs, and the place of each
+    pair in the statement. A key may come twice."""
     if not c.accept("("):
         c.fail("Expected '('")
     pairs: list[tuple[str, str]] = []

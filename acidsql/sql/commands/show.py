@@ -131,7 +131,8 @@ def _parse_show_locks(c: Cursor) -> ShowLocks:
 
 
 def _parse_pattern(c: Cursor) -> str | None:
-    """Parse ``[LIKE] 'pattern'`` up to the statement's end; return None if there is no pattern."""
+    """Parse ``[LIKE] 'pattern'``, up to the statement's end; return None if there is no pattern.
+    Anything else is a syntax error."""
     pattern = None
     if c.accept("LIKE") or c.token.kind is TokenKind.STRING:
         pattern = c.take_string("a pattern in quotes")
@@ -170,9 +171,9 @@ def parse_describe(c: Cursor, is_ours: IsOurs) -> DescribeTable | DescribeHistor
 
 
 def _parse_describe_history(c: Cursor, is_ours: IsOurs) -> DescribeHistory | None:
-    """Parse ``HISTORY t [LIMIT n]``; return None, without moving, if it is ``DESCRIBE history
-    column``, that is, if t is not ours, but a table called history is. A table t of Spark's is not
-    refused here."""
+    """Parse ``HISTORY t [LIMIT n]``. Return None, without moving, if it rather is ``DESCRIBE
+    history column``: t is no ACID table, but one is called history. Otherwise t may be a table of
+    Spark's, which raises no error here."""
     start = c.index
     c.take()
     name = c.take_name("the name of a table")

@@ -159,8 +159,8 @@ def _refuse_chain(c: Cursor) -> None:
 
 
 def parse_lock(c: Cursor, is_ours: IsOurs, statement_span: Span) -> LockTable | LockDatabase | None:
-    """Parse ``LOCK TABLE t [PARTITION (…)] mode`` or ``LOCK DATABASE d mode``; return None if the
-    table is Spark's."""
+    """Parse ``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``, or the same of a DATABASE; return
+    None if t is a table of Spark's, and for other words."""
     c.expect("LOCK")
     if c.is_at_any(_DATABASE):
         c.take()
@@ -184,7 +184,7 @@ def parse_unlock(
     c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> UnlockTable | UnlockDatabase | None:
     """Parse ``UNLOCK TABLE t [PARTITION (…)]`` or ``UNLOCK DATABASE d``; return None for other
-    words. It does not matter whose table t is, because it may be gone."""
+    words. Nobody looks whether t is an ACID table, because it may be gone."""
     c.expect("UNLOCK")
     if c.is_at_any(_DATABASE):
         c.take()

@@ -22,8 +22,9 @@ from acidsql.sql.text.tokens import TokenKind
 
 
 def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
-    """Parse ``CREATE [OR REPLACE] VIEW …``; return None if the view is Spark's: neither its name is
-    ours already, nor does its query read one of our tables or views, or a DataFrame.
+    """Parse ``CREATE [OR REPLACE] VIEW …``; return None if the view is Spark's: its query reads
+    neither an ACID table, nor a view of some, nor a DataFrame, and nothing of these has its name
+    already.
 
     Raises:
         SqlSyntaxError: The text does not parse.
@@ -72,7 +73,7 @@ def _reads_acid(c: Cursor, is_ours: IsOurs) -> bool:
 
 
 def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
-    """Parse ``(a [COMMENT '…'], …)``."""
+    """Parse ``(a [COMMENT '…'], …)``, the columns of a view, whose bracket must come next."""
     c.take()
     columns = [_parse_column(c)]
     while c.take_separator():
@@ -102,8 +103,8 @@ def _parse_query(c: Cursor) -> Query:
 
 
 def parse_drop_view(c: Cursor, is_ours: IsOurs) -> DropView | None:
-    """Parse ``DROP VIEW [IF EXISTS] v``; return None if v is not ours. It may be a table of ours,
-    which is not refused here."""
+    """Parse ``DROP VIEW [IF EXISTS] v``; return None if v is neither a view of ACID tables nor an
+    ACID table. A table raises no error here."""
     c.expect("DROP", "VIEW")
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a view")
@@ -114,8 +115,8 @@ def parse_drop_view(c: Cursor, is_ours: IsOurs) -> DropView | None:
 
 
 def parse_alter_view(c: Cursor, is_ours: IsOurs) -> AlterView | RenameView | None:
-    """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is not ours, because
-    Spark runs the statement then.
+    """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is no view of ACID
+    tables, because Spark runs the statement then.
 
     Raises:
         UnsupportedError: A view of Spark's would get a query of ACID tables; or the clause is SET,

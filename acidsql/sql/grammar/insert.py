@@ -178,8 +178,8 @@ def _refuse_second_clause(c: Cursor) -> None:
 
 
 def _is_at_column_list(c: Cursor) -> bool:
-    """Whether a bracket with only names, dotted or not, comes next, and does not end the
-    statement."""
+    """Whether a bracket with nothing but names, dotted or not, comes next. A bracket that ends the
+    statement does not count."""
     if not c.is_at("("):
         return False
     close, index = c.partner[c.index], c.index + 1
@@ -292,8 +292,8 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
 
 
 def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
-    """Parse one row, in brackets or a single value; return None if an alias, a UNION or the like
-    makes VALUES a query."""
+    """Parse one row of VALUES, in brackets or a single value, as a tuple of its values; return None
+    if an alias, a UNION or the like makes VALUES a query."""
     if c.is_at("("):
         following = c.tokens[c.partner[c.index] + 1]
         if following.upper == "," or following.kind is TokenKind.END:
@@ -336,10 +336,13 @@ def parse_value_list(c: Cursor) -> tuple[Value, ...]:
 
 
 def parse_multi_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> MultiInsert | None:
-    """Parse ``FROM s INSERT … INSERT …``; return None if there is no INSERT, or no target is ours.
+    """Parse ``FROM s INSERT … INSERT …``; return None if there is no INSERT, or no target is an
+    ACID table.
 
     Raises:
-        UnsupportedError: Only some of the targets are ours, or an INSERT has BY NAME or REPLACE.
+        SqlSyntaxError: There is no source behind FROM, or a branch does not parse.
+        UnsupportedError: Only some of the targets are ACID tables, or an INSERT has BY NAME or
+            REPLACE.
     """
     c.expect("FROM")
     start = c.index
@@ -364,8 +367,8 @@ def parse_multi_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> MultiIn
 
 
 def _branch_targets(c: Cursor) -> list[tuple[Name | None, Span]]:
-    """Return the branches' targets (None for a directory) and their places. The cursor does not
-    move."""
+    """Return the branches' targets (None for a directory), each with its place, in order. Queries
+    are skipped. The cursor does not move."""
     start, targets = c.index, []
     while not c.is_at_end:
         c.expect("INSERT")

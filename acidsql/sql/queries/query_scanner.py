@@ -267,11 +267,12 @@ class QueryScanner(Lookahead):
         has_list: bool = True,
         doubt: str = "",
     ) -> int:
-        """Scan ``[AS] x [(a, b)]``. Return the index after it; ``i`` itself without an alias.
+        """Scan ``[AS] x [(a, b)]``. Return the index after it; ``i`` itself without an alias. Names
+        of columns behind a table's alias are an obstacle, which is noted in ``doubts``.
 
         ``relation``: the table that gets the alias; None for another relation, whose alias is only
         noted as a qualifier. ``has_list``: brackets after the alias belong to the alias. ``doubt``:
-        the kind of doubt that an alias is; "" for none.
+        the name of the obstacle that any alias is here; "" for none.
         """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:

@@ -158,8 +158,8 @@ class References:
             block_id = self.blocks[block_id].parent
 
     def virtual_columns_by_block(self) -> dict[int, set[str]]:
-        """Return the virtual columns that each block, or a block inside of it, mentions: the
-        block's number → names. Blocks without any are left out.
+        """Return the virtual columns (as ``row__id``) that each block, or a block inside of it,
+        mentions: the block's number → names. Blocks without any are left out.
 
         A correlated subquery may mean the ``row__id`` of a block around it.
         """
@@ -226,8 +226,9 @@ def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
 
 
 def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
-    """Return the names of the tables that a query names, as parts, those in ``table_changes('t',
-    …)`` included. [] if the query is nested too deeply.
+    """Return the names of the tables that a query names, as parts, in no certain order and perhaps
+    twice, those in ``table_changes('t', …)`` included; CTEs are left out. [] if the query is nested
+    too deeply.
 
     Args:
         text: The user's text.
