@@ -87,7 +87,7 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
 
 def open_store(url: str | None, warehouse: str | None) -> Metastore:
     """Open the metastore at a URL or, without one, in a warehouse, without Spark: only to look at
-    what goes on. No directory or file is made.
+    what goes on.
 
     Raises:
         SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive

@@ -244,10 +244,11 @@ class Runner:
     # ── without a statement ──────────────────────────────────────────────────────────────────
 
     def runner_for(self, spark: SparkSession) -> Runner:
-        """A runner on another Spark session, with the same metastore, settings and compactor.
+        """Return a runner on another Spark session, with the same metastore, settings and
+        compactor.
 
         The new runner has a transaction of its own, and no temporary tables. It evaluates each
-        query once.
+        query only once (``Writer``).
         """
         return Runner(
             spark, self._metastore, self.settings, user=self._user, host=self._host,
@@ -272,7 +273,8 @@ class Runner:
         self, parts: tuple[str, ...], *, row_id: bool, version: int | None = None,
         timestamp: date | str | None = None,
     ) -> DataFrame:  # fmt: skip
-        """The live rows of a table or view, as a SELECT would see them, or in an older version."""
+        """Return the live rows of a table or view, lazily, as a SELECT would see them, or a table's
+        in an older version; ``row_id`` adds ``row__id``. Raise the errors of ``Session.table``."""
         self.transactions.require_same_thread()
         self._parts.temporary.need_kept()
         table = need_acid_table(self._spark, self._parts.names.peek_table_or_view(parts), parts)

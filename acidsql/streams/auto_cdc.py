@@ -265,8 +265,8 @@ class AutoCdc(Applier[Table]):
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
         """Apply a batch's records in the runner's transaction, and return the receipt. A bad record
-        raises ConstraintError or, if there is a table for bad records, is put aside there; the
-        records are then evaluated once before."""
+        raises ConstraintError. If there is a table for bad records, the rows are first evaluated
+        once, and the bad ones are put aside there."""
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
         few_rows = runner.settings.few_rows

@@ -196,7 +196,7 @@ class BatchWriter(Generic[Target]):
 
     @contextmanager
     def _runner(self, spark: SparkSession) -> Iterator[Runner]:
-        """Yield a runner on the batch's session, which is a clone of the session of the query, and
+        """Yield a new runner on the batch's Spark session, which is a clone of the query's, and
         close it after the block.
 
         The runner does not use the transaction and the locks of the user's session.

@@ -367,8 +367,9 @@ def _end_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
-    """Yield a session on a new SparkSession, and close it after the block. Errors of acidsql and
-    Spark become click's, without a traceback."""
+    """Yield a session of acidsql on the Spark session of the options, and close it after the block.
+    Errors of acidsql and Spark become click's, without a traceback. After five seconds without a
+    server, a warning is printed."""
     if not os.environ.get("SPARK_HOME") and not (options["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
@@ -393,7 +394,8 @@ def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
 
 def _spark_session(options: dict[str, Any]) -> Any:
-    """Return the Spark session of the options, without Spark's UI and progress bars."""
+    """Return the Spark session of the options ``master``, ``remote`` and ``confs``, without Spark's
+    UI and progress bars unless a conf says otherwise. A running session is taken."""
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

@@ -165,7 +165,8 @@ def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
 
 
 def _statement_tokens(text: str, cursor: int) -> list[Token]:
-    """Return the tokens of the statement around the cursor; none between statements."""
+    """Return the tokens of the statement around the cursor, also those behind it; none between
+    statements. If a later part cannot be read, only the text before the cursor counts."""
     try:
         spans = split_statements(text)
     except AcidSqlError:  # behind the place

@@ -158,8 +158,8 @@ def _judged_fact(about: str, message: str, is_fine: bool, advice: str) -> Fact:
 
 
 def _time_out_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield facts about the time-out of transactions, with a warning below 60 s, and about limits
-    that the server states."""
+    """Yield the time-out of transactions, with a warning below 60 s, and a fact for each limit that
+    the server states."""
     timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
     message = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
     yield _judged_fact(

@@ -182,8 +182,8 @@ class AcidSqlMagics(Magics):
         return progress(session, text)
 
     def _preview(self, session: Session, text: str, options: _Options) -> FirstChanges | None:
-        """Return the first changes that a statement would make; None with ``--quiet``. Nothing is
-        written."""
+        """Return the first changes that a statement would make, for display; None with ``--quiet``.
+        ``--out``'s variable gets the DataFrame of all. Nothing is written."""
         frame = session.preview(text, self._arguments(text, options.params) or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
@@ -193,8 +193,8 @@ class AcidSqlMagics(Magics):
             return first_changes(frame, options.rows)
 
     def _health(self, table: str, options: _Options) -> Any:
-        """Return the health of a table, or of all for "", in the form that the options say; None
-        with ``--quiet``."""
+        """Return the health of a table, or of all tables for "", in the form that the options say;
+        None with ``--quiet`` and no ``--format``. ``--out``'s variable gets the DataFrame."""
         frame = self._chosen_session(options).health(table or None)
         if options.out is not None:
             self.shell.user_ns[options.out] = frame
@@ -244,8 +244,8 @@ def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
 
 
 def _parse_options(line: str) -> tuple[_Options, str]:
-    """Return the options at the start of a line, and the rest of the line. Raise UsageError for an
-    unknown option or a wrong value."""
+    """Return the options at the start of a line, and the text behind them. Raise UsageError for an
+    unknown option, or a missing or wrong value."""
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]

@@ -55,8 +55,8 @@ def interruption_message(session: Session, before: object) -> str:
 
 
 def progress_line(session: Session, text: str, tasks: Tasks) -> str:
-    """Return what a statement does now, in words: the tasks of its job, or the lock that it waits
-    for."""
+    """Return what a statement does now, in words: the tasks of its job, or else the lock that it
+    waits for, or else that the driver works."""
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size_text(tasks.bytes)} read" if tasks.rows else ""
         return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"

@@ -395,7 +395,7 @@ def shorten_text(text: str, width: int) -> str:
 
 
 def _html_cell(value: Any, numeric: bool) -> str:
-    """Return a cell of an HTML table. ``number``: it is aligned to the right."""
+    """Return a cell of an HTML table; NULL for None. ``numeric``: it is aligned to the right."""
     if value is None:
         return f'<td style="{_ALIGN_RIGHT if numeric else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL

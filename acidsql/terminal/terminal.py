@@ -111,7 +111,8 @@ def print_error(text: str) -> None:
 
 
 def print_rows(columns: Iterable[str], rows: Sequence[tuple[str, ...]]) -> None:
-    """Print a table of texts, without control characters; nothing if there are no rows."""
+    """Print a table of texts, in which control characters are shown as escapes; nothing, not even
+    the heads, if there are no rows."""
     if not rows:
         return
     table = Table()

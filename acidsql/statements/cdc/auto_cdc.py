@@ -236,8 +236,9 @@ class AutoCdcStatements:
     def _prepare(
         self, statement: AutoCdc, statement_text: StatementText, resolve: Resolve
     ) -> PreparedCdc:
-        """Prepare a statement before its transaction. Raise TxnError if it would create its state
-        table in a transaction whose snapshot is taken already."""
+        """Prepare a statement, before its transaction begins; nothing is locked or written. Raise
+        SqlError if the text is wrong, TxnError if the state table is missing and the session's
+        transaction, whose snapshot is taken already, would not see a new one."""
         prepared = self._phases.preparer.prepare_at_a_glance(statement, statement_text, resolve)
         assert isinstance(prepared, PreparedCdc)
         current = self._context.transactions.current
@@ -452,7 +453,8 @@ def _order_warnings(prepared: PreparedCdc) -> list[str]:
 
 
 def _rules_section(prepared: PreparedCdc) -> str:
-    """Return the section of EXPLAIN, as text, that says how the records will be applied."""
+    """Return the section of EXPLAIN that says how the records will be applied: target, keys, order,
+    deletes, columns and so on, a line for each."""
     rules, table = prepared.rules, prepared.queries[0].table
     keys = ", ".join(key.name for key in rules.keys)
     order = ", ".join(column.name for column in rules.order)

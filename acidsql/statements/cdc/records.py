@@ -99,10 +99,10 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
 
 def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
     """Refuse a target, or state table, with two rows of one key; with SCD type 2, of one key and
-    one ``__START_AT``. This runs a job.
+    one ``__START_AT``. Keys with a NULL are passed over. ``decisions`` shows them; this runs a job.
 
     Raises:
-        ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with a few keys.
+        ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with up to three keys.
     """
     key_columns = [f"k{i}" for i in range(len(prepared.rules.keys))]
     whole_key = " AND ".join(f"{name} IS NOT NULL" for name in key_columns)
@@ -167,8 +167,7 @@ def count_decisions(decisions: EvaluatedRows) -> Tally:
 
 
 def _totals(evaluated: EvaluatedRows, values: Mapping[str, str]) -> dict[str, int]:
-    """Return the sum of each SQL expression over all rows, by the expression's name. NULL counts as
-    0.
+    """Return the sum of each SQL expression over all rows: name → sum, 0 for NULLs and no rows.
 
     For few rows no job runs: Spark's optimiser evaluates columns of literals.
     """

@@ -150,9 +150,8 @@ class Transactions:
 
     @contextmanager
     def own_transaction(self, text: str, waits: Settings | None = None) -> Iterator[Transaction]:
-        """Yield a new transaction of one statement, whatever the session's transaction is. It is
-        aborted unless the block commits it. ``waits``: other limits for waiting than the session's.
-        """
+        """Yield a new transaction of one statement, beside the session's own one. It is aborted
+        unless the block commits it. ``waits``: other limits for waiting than the session's."""
         txn = self._txns.open(agent_info=text, lock_settings=waits)
         transaction = Transaction(txn, on_commit=self._run_on_commit)
         try:
@@ -257,10 +256,12 @@ class Transactions:
         return self._check_in_snapshot(name, self._metastore.glance(name))
 
     def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
-        """Return the catalog's entry of a name, if the snapshot may use it.
+        """Return the catalog's entry of a name, if the snapshot may use it. Without a snapshot only
+        a moving table is refused.
 
         Raises:
-            SnapshotTooOldError: The table or view itself was changed since the snapshot.
+            SnapshotTooOldError: The table or view itself was changed since the snapshot; changes of
+                partitions are no error.
             CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
         """
         self._partition_changes(name)

@@ -166,8 +166,9 @@ class Partitions:
     def locks_on(
         self, table: Table, spec: PartitionSpec, locks: Iterable[LockInfo], text: str
     ) -> list[LockInfo]:
-        """Return those of the locks that are on a table or, with a PARTITION clause, on the
-        partitions that it means. A clause leaves out locks of the whole table."""
+        """Return those of the locks, held or waiting, that are on a table and its partitions or,
+        with a PARTITION clause, only on the partitions that it means. Raise the errors of
+        ``filter_partitions``."""
         table_locks = locks_on_table(table.name, locks)
         if not spec:
             return table_locks

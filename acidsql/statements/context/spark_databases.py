@@ -31,8 +31,8 @@ class SparkDatabases:
         self._spark, self._metastore = spark, metastore
 
     def is_elsewhere(self, name: Name | None) -> bool:
-        """Whether the name of a database or, for None, the current namespace is in a catalog that
-        is not Spark's own.
+        """Whether a database's name is in a catalog that is not Spark's own; for None, whether the
+        current namespace is. A name without a catalog is in the current one.
 
         Such a namespace is never an ACID database.
         """

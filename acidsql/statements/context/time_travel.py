@@ -87,8 +87,9 @@ class TimeTravel:
         return PointInTime(timestamp_ms=time_ms)
 
     def _evaluate(self, span: Span, statement_text: StatementText) -> tuple[object, int | None]:
-        """Evaluate an expression of the statement by Spark: return its value, and the value as a
-        time in milliseconds since the epoch; None if it is no time."""
+        """Evaluate an expression of the statement by Spark. Return its value, and the value as a
+        time in milliseconds since the epoch, or None if it is no time. Raise SqlError if Spark
+        cannot."""
         text = Text(statement_text.text, placeholders(statement_text.text))
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")

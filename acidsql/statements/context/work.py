@@ -63,7 +63,7 @@ class Work:
     @property
     def directories(self) -> list[tuple[Table, str]]:
         """Return the table and path of each directory that the statement has renamed, or was about
-        to rename, into place."""
+        to rename, into place; each path once."""
         published_paths = [(table, published.directories) for table, published in self.published]
         table_by_path = {
             path: table for table, paths in (*self._moved, *published_paths) for path in paths
@@ -159,7 +159,8 @@ def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
 
 
 def _change(work: Work, table: TableName, writes: Sequence[PublishedWrite]) -> Change:
-    """Return the change of a statement to a table: the sums of its writes there."""
+    """Return the change of a statement to a table: the sums of its writes there. The operation of
+    an INSERT that has overwritten is INSERT OVERWRITE."""
     overwrote = any(published.overwrote for published in writes)
     return Change(
         table,

@@ -236,10 +236,10 @@ def _is_new_name(before: Token | None) -> bool:
 
 
 def refuse_version_columns(state: Table | None, new_names: Sequence[NewName], text: str) -> None:
-    """Raise UnsupportedError if a column gets a new name that AUTO CDC itself sets in a table of
-    SCD type 2.
+    """Raise UnsupportedError if a column is renamed that AUTO CDC itself sets (``__START_AT`` or
+    ``__END_AT``) in a target of SCD type 2.
 
-    ``state``: the table's state table; None: the table has none.
+    ``state``: the table's state table; None: the table has none, and nothing is refused.
     """
     if state is None or state.properties.get(cdc.SCD_TYPE) != "2":
         return

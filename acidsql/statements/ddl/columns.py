@@ -73,9 +73,10 @@ def altered_columns(
 
     Raises:
         AnalysisError: A column does not exist, or exists already; or a type is unknown.
-        UnsupportedError: It is a partition column, a column is dropped or moved, or a new one is
-            NOT NULL; old files would show wrong values; a column of a Parquet table gets another
-            name or type; or the table itself keeps a column from its new name.
+        UnsupportedError: A partition column is to change; a column is dropped or moved, or a new
+            one is NOT NULL; with a new type, old files would show wrong values, or a bucket, a sort
+            order, a constraint, a DEFAULT or NOT NULL may break; a column of a Parquet table gets
+            another name or type; or the table itself keeps a column from its new name.
     """
     if isinstance(statement, ChangeColumns):
         columns = list(table.columns)

@@ -77,8 +77,8 @@ class ConstraintStatements(Family):
 
     @runs(st.DropConstraint)
     def _drop_constraint(self, statement: st.DropConstraint, text: str) -> Receipt | None:
-        """Run DROP CONSTRAINT under the table's EXCLUSIVE lock. Return None if there is no such
-        constraint, and the statement has IF EXISTS."""
+        """Run DROP CONSTRAINT under the table's EXCLUSIVE lock. If there is no such constraint,
+        return None with IF EXISTS, and raise AnalysisError without it."""
         table = self._names.require_table(statement.name, text)
         if self._remaining_constraints(table, statement, text) is None:
             return None

@@ -67,7 +67,7 @@ class ExistingRows:
 
     def require_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
         """Raise UnsupportedError if a file, by its footer, has a column in a type that no reader
-        converts to the column's new type. Only a text that becomes a DOUBLE is looked at.
+        converts to the column's new type. Nothing is looked at unless a text becomes a DOUBLE.
 
         Readers can convert the types of each single change. But an earlier change may have led to
         the present type.

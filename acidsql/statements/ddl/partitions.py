@@ -64,7 +64,8 @@ class PartitionStatements(Family):
     @runs(st.AddPartitions)
     def _add_partitions(self, statement: st.AddPartitions, text: str) -> Receipt | None:
         """Run ADD PARTITION in a transaction of its own: each new partition gets a delta without
-        rows. Return None if all partitions exist, and the statement has IF NOT EXISTS.
+        rows. Return None if all partitions exist, and the statement has IF NOT EXISTS; without it,
+        raise AnalysisError if one exists.
 
         So the statement is an INSERT of no rows. Whatever fails, the catalog has no partition
         without a directory.

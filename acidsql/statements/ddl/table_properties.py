@@ -147,7 +147,8 @@ def _obstacles(
     foreign_table: ForeignTable, table: Table, properties: Mapping[str, str]
 ) -> Iterator[tuple[bool, str]]:
     """Yield each possible obstacle to a conversion, lazily, as a pair: whether this table has it,
-    and the reason for a message.
+    and the reason for a message. Obstacles are other properties in the statement, insert-only,
+    EXTERNAL, not ORC, and SORTED BY.
 
     Args:
         foreign_table: The plain table in the metastore.

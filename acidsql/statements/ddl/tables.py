@@ -169,14 +169,17 @@ class TableStatements(ConstraintStatements):
     def claim_directory(self, table: Table, transaction: Transaction) -> tuple[Table, int | None]:
         """Make the directory of a table that the commit will create. Call this under the lock.
 
-        If a table owns the directory with the table's name, the new table gets another directory.
-        Until the commit, the directory is queued for deletion. So after a crash the next CREATE
-        deletes the directory. If the metastore has no such queue, the directory stays after a
-        crash.
+        If another table owns the directory with the table's name, the new table gets another
+        directory. Until the commit, the directory is queued for deletion: it is deleted if the
+        transaction is abandoned or, after a crash, by the next CREATE. If the metastore has no such
+        queue, the directory stays after a crash.
 
         Returns:
             The table, with its directory, and the id of the queued deletion, which the commit must
             end (``Commit.cleanup_id``); None: nothing is queued.
+
+        Raises:
+            CatalogError: The directory is not empty, or is a link.
         """
         table = self._places.choose_location(table, transaction.id)
         self._places.prepare_directory(table, adopt=False)

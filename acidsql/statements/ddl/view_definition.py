@@ -164,8 +164,8 @@ def _columns(
     text: str,
     statement: st.CreateView | st.AlterView,
 ) -> tuple[Column, ...]:
-    """Return the columns of a view: the query's columns, with the names of the list if there is
-    one.
+    """Return the columns of a view: the query's columns, with the names and comments of the list if
+    there is one; names in lower case.
 
     Raises:
         AnalysisError: The list has another length, a name is there twice or not allowed, or Hive

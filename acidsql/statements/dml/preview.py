@@ -85,8 +85,8 @@ class Previewer:
         return mark_char_columns(reduce(DataFrame.unionAll, changes_by_query), table)
 
     def _auto_cdc_changes(self, prepared: PreparedCdc, statement_text: StatementText) -> DataFrame:
-        """Return the changes that AUTO CDC would make in its target, lazily. No step writes files
-        between: one query folds the records, decides about them and makes the changes."""
+        """Return the changes that AUTO CDC would make in its target, lazily. One query folds the
+        records, decides about them and makes the changes, without temporary files between."""
         events, table = prepared.queries[0], prepared.queries[0].table
         need_names(table)
         # Only the records tell whether one of them truncates. If none does, both queries decide
@@ -134,8 +134,9 @@ class Previewer:
         statement_text: StatementText,
         current_table: Table,
     ) -> DataFrame:
-        """Return, as deletes, the rows that an INSERT OVERWRITE would delete from the table as it
-        is now: all rows, or those of the partitions that get rows."""
+        """Return, as deletions, the rows that an INSERT OVERWRITE would delete from the table as it
+        is now, lazily: all rows or, of a partitioned table, those of the partitions that get rows
+        or that the statement names."""
         table = query.table
         live_rows = self._tables.rows(
             StandIn(view_name(), current_table, virtual_columns(current_table, {ROW__ID})), snapshot

@@ -117,11 +117,12 @@ class CompactionStatements(Family):
         self, template: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
     ) -> list[tuple[int, CompactionInfo | None]]:
         """Queue a compaction of each partition; one that is queued already is not queued again.
-
-        With ``wait``, wait for all of them, and then raise the first failure.
+        With ``wait``, wait for all of them, running those that no worker takes, and then raise the
+        first failure.
 
         Returns:
-            The number of each compaction, and its entry; None if the store has forgotten it.
+            The number of each compaction, in the partitions' order, and its entry now; None if the
+            store has forgotten it.
         """
         requests = (replace(template, partition=partition) for partition in partitions)
         ids = [self._metastore.compact(request).id for request in requests]

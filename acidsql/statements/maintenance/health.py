@@ -328,9 +328,9 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
 
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
-    """Return why the next compaction is due: of the first of ``due_parts``, which has the largest,
-    and how many more there are. Without any, the reason that all ``parts`` have in common, or that
-    no partition needs one."""
+    """Return why the next compaction is due: the reason of the first of ``due_parts`` (the
+    largest), and how many more there are. Without any, the reason that all ``parts`` have in
+    common, or that no partition needs one."""
     if not due_parts:
         reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"

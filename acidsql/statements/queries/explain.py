@@ -48,7 +48,9 @@ class Explainer:
         self, prepared: PreparedStatement, statement_text: StatementText, mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:  # fmt: skip
-        """EXPLAIN of a row-changing statement: its locks, its tables' files, and Spark's plan."""
+        """Return EXPLAIN of a statement that changes rows: a row of text for each of its queries,
+        with Spark's plan after the files that it reads of ACID tables; the first has the locks
+        before it. Nothing is run or locked."""
         snapshot = self._transactions.read_snapshot(prepared.reads)
         views = self._filler.views(prepared, snapshot, statement_text)
         source_sql = ""
@@ -68,7 +70,8 @@ class Explainer:
         self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None,
         statement_text: StatementText,
     ) -> str:  # fmt: skip
-        """The text of a plan, after a list of the files that the plan reads of ACID tables."""
+        """Return the text of a query's plan, after a list of the files that the plan reads of each
+        ACID table. ``mode``: that of EXPLAIN, such as EXTENDED; None: the plain one."""
         files_by_table = {
             (standin.table.name, point_in_time): (
                 standin.table,

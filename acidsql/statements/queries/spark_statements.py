@@ -46,8 +46,8 @@ class SparkStatements:
         """Run a statement that is Spark's, over the rows that it reads of ACID tables. ``args`` has
         the arguments as the user gave them.
 
-        A query is returned lazily; another statement runs now, such as one that writes a table of
-        Spark's. ACID databases that the text names are created in Spark's catalog.
+        A query is returned lazily, and EXPLAIN as one row of text; another statement runs now.
+        Before that, ACID databases whose names are in its text are created in Spark's catalog.
 
         Raises:
             UnsupportedError: Spark's statement would change an ACID table or its directory.

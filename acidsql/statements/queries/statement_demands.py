@@ -89,10 +89,10 @@ class StatementDemands:
         return demand.with_condition(self._source_predicate(self.query, demand.condition))
 
     def _text_predicate(self, standin: StandIn) -> Predicate:
-        """The predicate that the statement's text gives for the rows of a stand-in.
+        """Return the predicate that the statement's WHERE or ON gives for the rows of a stand-in.
 
         The text's terms are matched with columns regardless of case. So the predicate is
-        ``ANYTHING`` in a session that tells names apart by case.
+        ``ANYTHING`` in a session, or for a view, that tells names apart by case.
         """
         conf, view = self.context.spark.conf, standin.enclosing_view
         is_case_sensitive = None if view is None else view.settings.get(_CASE_SENSITIVE)
@@ -104,7 +104,8 @@ class StatementDemands:
 
     @cached_property
     def _plan_demands(self) -> Mapping[str, Demand]:
-        """The demands in Spark's plans of the queries, by view. No job runs."""
+        """Return which rows and columns Spark's plans of all queries need of each view. {} if
+        Spark's plan cannot be had, or may not last until the query runs. No job runs."""
         if jvm.is_remote(self.context.spark):  # a client of Spark Connect cannot get the plan
             return {}
         unread_views, views = self._unread_views()

@@ -36,8 +36,9 @@ class UndoneChanges:
         self._feed, self._travel = feed, travel
 
     def rows(self, table: Table, to_undo: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
-        """Return the changes that RESTORE or REVERT undoes, lazily, as ``keyed_changes`` returns
-        them. To find conflicts, this may run a job.
+        """Return the changes that RESTORE (all since a version or time, net) or REVERT (those of
+        one version) undoes, lazily, as ``keyed_changes`` returns them. To find conflicts of REVERT,
+        this may run jobs.
 
         Raises:
             TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was

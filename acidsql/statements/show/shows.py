@@ -73,8 +73,8 @@ class ShowStatements(Family):
 
     @runs(st.ShowDatabases)
     def _show_databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
-        """Run SHOW DATABASES: the ACID databases and Spark's, filtered by the pattern. The column
-        ``catalog`` tells them apart.
+        """Run SHOW DATABASES: the ACID databases and Spark's, filtered by the pattern. A name that
+        both have is there twice; the column ``catalog`` tells them apart.
 
         While another catalog than Spark's own is current, the rows are that catalog's namespaces.
         """
@@ -189,8 +189,9 @@ class ShowStatements(Family):
 
     @runs(st.DescribeTable)
     def _describe_table(self, statement: st.DescribeTable, text: str) -> DataFrame:
-        """Run DESCRIBE of a table or view, or of one column: names, types and comments; EXTENDED
-        adds facts and statistics."""
+        """Run DESCRIBE of a table or view, or of one column: a row of name, type and comment for
+        each column, partition columns once more under a heading; EXTENDED adds facts and
+        statistics."""
         table = self._names.require_table_or_view(statement.name, text)
         if statement.column is not None:
             return self._describe_column(table, statement, text)
@@ -379,7 +380,8 @@ def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
 def _is_like(name: str, pattern: str | None) -> bool:
     """Whether a name matches a pattern of Hive's, whatever the case; None matches all.
 
-    In a pattern, ``*`` and ``%`` stand for any text, and ``|`` separates choices.
+    In a pattern, ``*`` and ``%`` stand for any text, ``?`` for one character, and ``|`` separates
+    choices. The whole name must match.
     """
     if pattern is None:
         return True

@@ -34,8 +34,8 @@ class RecordFields:
         return self._columns is None
 
     def text(self, *path: str) -> str:
-        """Return SQL of a field as a text; NULL if the record lacks the field, or it is no simple
-        value. ``path``: the names of the fields around it, then its own."""
+        """Return SQL of a field as a text; NULL if the record lacks the field. ``path``: the names
+        of the fields around it, then its own."""
         if self._columns is None:
             return f"try_variant_get({ROOT}, {_json_path(path)}, 'string')"
         column = self._find_column(path)

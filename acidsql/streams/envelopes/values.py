@@ -62,8 +62,8 @@ class ValueConverter:
     def convert(
         self, sql: str, source_type: DataType, target_type: DataType, depth: int = 0
     ) -> str:
-        """Return SQL of a value in another type; NULL if that type does not have exactly this
-        value.
+        """Return SQL of a value in another type; NULL if that type does not have exactly this value
+        (a FLOAT or DOUBLE may be rounded). The same type is not converted.
 
         Args:
             sql: SQL of the value.

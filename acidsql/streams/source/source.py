@@ -125,9 +125,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the offset of the end of the next batch: the newest committed version or, if
-        ``limit`` is one of ours, as many versions after ``start`` as the options allow. A first
-        batch, of the current rows, has no limit.
+        """Return the offset of the end of the next batch: the newest committed version or, if Spark
+        passes a ``limit``, as many versions after ``start`` as the options allow. A first batch, of
+        the current rows, has no limit.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
@@ -287,7 +287,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return feed_ddl(table, change_keys(table, self._options.keys))
 
     def _version_sizes(self) -> dict[int, int]:
-        """Return the number of bytes that each version wrote, by write id."""
+        """Return how many bytes each version wrote, by write id, as far as the metastore remembers
+        versions."""
         sizes: dict[int, int] = {}
         for version in self._metastore.versions(self._name):
             sizes[version.write_id] = sizes.get(version.write_id, 0) + version.change.bytes
