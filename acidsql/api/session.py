@@ -158,7 +158,9 @@ class Session(
         need_count(retries, "retries")
         remaining_retries = self._retries if retries is None else retries
         if txn_app_id is not None or txn_version is not None:
-            return self._numbered(text, args, remaining_retries, txn_app_id, txn_version, frames)
+            return self._run_numbered(
+                text, args, remaining_retries, txn_app_id, txn_version, frames
+            )
         drop_unneeded(self.spark)
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as sql_args:
             return self._runner.run(text, sql_args, remaining_retries)

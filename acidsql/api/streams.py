@@ -347,7 +347,7 @@ class StreamMethods(SessionCore):
         self._need_open()
         return self._runner.runner_for(spark)
 
-    def _numbered(
+    def _run_numbered(
         self,
         text: str,
         args: Any,

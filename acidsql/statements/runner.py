@@ -146,9 +146,11 @@ class Runner:
             case st.Explain():
                 return self._explain(statement, statement_text)
             case st.CreateTable() if statement.query is not None:
-                return self._show(parts.filled_tables.create(statement, statement_text, clock))
+                return self._result_frame(
+                    parts.filled_tables.create(statement, statement_text, clock)
+                )
         need_relations(text)
-        return self._show(parts.handlers[type(statement)](statement, text))
+        return self._result_frame(parts.handlers[type(statement)](statement, text))
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
@@ -184,7 +186,7 @@ class Runner:
 
     # ── results ──────────────────────────────────────────────────────────────────────────────
 
-    def _show(self, result: DataFrame | Receipt | None) -> DataFrame:
+    def _result_frame(self, result: DataFrame | Receipt | None) -> DataFrame:
         """Return the rows of a result. A receipt is noted, and an empty DataFrame that shows it is
         returned; for None, an empty DataFrame."""
         if isinstance(result, DataFrame):
@@ -332,7 +334,7 @@ class Runner:
 
     @contextmanager
     def _composing(self) -> Iterator[None]:
-        """While the block runs, Spark reads composed text as it is meant, and an error of a file
-        names the file."""
+        """While the block runs, let Spark read composed text as it is meant, whatever the session's
+        confs are, and turn an OSError into a WriteError that names the file."""
         with file_errors(), composed_text_conf(self._spark):
             yield

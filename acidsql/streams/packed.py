@@ -120,7 +120,8 @@ def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
 
 
 def _unpack(sql: str, data_type: DataType, depth: int = 0) -> str:
-    """Return SQL of a value of this type from what ``_pack`` has made of it."""
+    """Return SQL of a value of this type from the texts, arrays and structs that ``_pack`` made of
+    it. ``sql``: the packed value."""
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():

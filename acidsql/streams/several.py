@@ -70,16 +70,16 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
     def target_index(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
         """Return, lazily, the position in ``tables`` of the table that a record is for, as a
         column; NULL: the record names no target."""
-        value, table_number = self._value(self._column(rows)), F.lit(None).cast("int")
+        value, table_number = self._value(self._target_column(rows)), F.lit(None).cast("int")
         for number, name in enumerate(target):
             table_number = F.when(value == name, F.lit(number)).otherwise(table_number)
         return table_number
 
     def names_no_target(self, rows: DataFrame) -> Column:
-        return F.col(quote(self._column(rows))).isNull()
+        return F.col(quote(self._target_column(rows))).isNull()
 
     def check(self, rows: DataFrame, target: Mapping[str, Table]) -> None:
-        self._present_values(rows, self._column(rows))
+        self._present_values(rows, self._target_column(rows))
 
     def prepare_target(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
         self.make_tables(runner, target, rows)
@@ -89,7 +89,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         missing, in transactions of their own."""
         if self._bad_records is not None:
             self._bad_records.create_if_missing(runner)
-        column, no_rows = self._column(rows), rows.where(F.lit(False))
+        column, no_rows = self._target_column(rows), rows.where(F.lit(False))
         for value, applier in self._targets.items():
             table = target[value]
             applier.prepare_target(runner, table, rows)
@@ -103,7 +103,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         receipt. The rows are evaluated once, and the tables that they name are locked first.
         Records of no target are put aside if there is a table for bad records; otherwise raise
         WriteError."""
-        column = self._column(rows)
+        column = self._target_column(rows)
         location, few_rows = next(iter(target.values())).location, runner.settings.few_rows
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             present_values = self._present_values(staged_rows, column)
@@ -131,7 +131,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         table_columns = {table_column.name for table_column in table.all_columns}
         return rows if column.lower() in table_columns else rows.drop(column)
 
-    def _column(self, rows: DataFrame) -> str:
+    def _target_column(self, rows: DataFrame) -> str:
         """Return the name, as the records have it, of the column that names the target. Raise
         AnalysisError unless there is exactly one, whatever the case."""
         matches = [name for name in rows.columns if name.lower() == self._by.lower()]

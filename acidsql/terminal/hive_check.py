@@ -293,7 +293,7 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
             if partitions is None
             else [partition.location for partition in partitions]
         )
-        if table.kind.name == "FULL_ACID" and (old := _old_delta(places)):
+        if table.kind.name == "FULL_ACID" and (old := _hive2_update_file(places)):
             return (
                 f"refused until Hive has run a major compaction: {old} has changes in the layout "
                 "of Hive 2", Level.WARNING,
@@ -318,10 +318,10 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
     )  # fmt: skip
 
 
-def _old_delta(places: Sequence[str]) -> str | None:
+def _hive2_update_file(directories: Sequence[str]) -> str | None:
     """Return the path of a file that has updates in Hive 2's layout, looking into the first 20
     directories only; None: none was found."""
-    for place in places[:MOST_PARTITIONS]:
+    for place in directories[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):
             if entry.is_dir and (old_file := old_update(entry, files.list_if_there(entry.path))):

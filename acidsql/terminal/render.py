@@ -338,7 +338,7 @@ def _csv_column(column: Column, data_type: DataType) -> Column:
 def _json_column(column: Column, data_type: DataType) -> Column:
     """Return the column with all keys of its maps, at any depth, as strings, as ``as_csv`` writes
     them: other keys would get Spark's internal form in JSON."""
-    if not _has_other_keys(data_type):
+    if not _has_non_string_keys(data_type):
         return column
     if isinstance(data_type, ArrayType):
         element = data_type.elementType
@@ -355,14 +355,16 @@ def _json_column(column: Column, data_type: DataType) -> Column:
     return F.transform_keys(values, lambda map_key, _: _csv_column(map_key, key))
 
 
-def _has_other_keys(data_type: DataType) -> bool:
+def _has_non_string_keys(data_type: DataType) -> bool:
     """Whether the type has, at any depth, a map whose keys are not strings."""
     if isinstance(data_type, ArrayType):
-        return _has_other_keys(data_type.elementType)
+        return _has_non_string_keys(data_type.elementType)
     if isinstance(data_type, StructType):
-        return any(_has_other_keys(field.dataType) for field in data_type.fields)
+        return any(_has_non_string_keys(field.dataType) for field in data_type.fields)
     if isinstance(data_type, MapType):
-        return not isinstance(data_type.keyType, StringType) or _has_other_keys(data_type.valueType)
+        return not isinstance(data_type.keyType, StringType) or _has_non_string_keys(
+            data_type.valueType
+        )
     return False
 
 

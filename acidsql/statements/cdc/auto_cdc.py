@@ -370,15 +370,15 @@ class AutoCdcStatements:
 
     def _evaluate(
         self,
-        files: ExitStack,
+        temporary_files: ExitStack,
         part: PreparedStatement,
         transaction: Transaction,
         locked: LockedStatement,
         statement_text: StatementText,
         demands: Mapping[str, Demand],
     ) -> EvaluatedRows:
-        """Evaluate the one query of a part of the statement: up to ``acidsql.few.rows`` rows into
-        the driver, more into temporary files, which ``files`` deletes when it closes.
+        """Evaluate the one query of a part of the statement: up to ``Settings.few_rows`` rows into
+        the driver, more into temporary files, which ``temporary_files`` deletes when it closes.
 
         So all later steps see one evaluation of the source. Decisions over literal rows may be
         evaluated several times. ``demands``: which rows the query needs of its views; {}: all.
@@ -397,7 +397,7 @@ class AutoCdcStatements:
             location = query.table.location
             may_repeat = bool(demands) and is_of_literals(rows)
             evaluation = evaluate(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
-            return files.enter_context(evaluation)
+            return temporary_files.enter_context(evaluation)
 
         with lower.mapped_errors(query.query):
             try:

@@ -69,7 +69,7 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
     """
     key_columns = [f"k{i}" for i in range(len(prepared.rules.keys))]
     no_key_condition = f"NOT tr AND ({' OR '.join(f'{name} IS NULL' for name in key_columns)})"
-    counts = _totals(records, {
+    counts = _sums(records, {
         "keys": "1", "orders": "m", "records": "n", "nulls": "nulls",
         "no_keys": f"CASE WHEN {no_key_condition} THEN n END", "ties": "ties",
         "truncations": "CASE WHEN tr THEN 1 END",
@@ -148,7 +148,7 @@ def count_decisions(decisions: EvaluatedRows) -> Tally:
         return f"CASE WHEN {condition} THEN 1 ELSE 0 END"
 
     is_duplicate, is_stale = (one_if(f"fate = '{fate}'") for fate in (DUPLICATE, STALE))
-    totals = _totals(decisions, {
+    totals = _sums(decisions, {
         **{act.name: one_if(f"act = {act.value}") for act in list(RowAct)[1:]},
         "keys": one_if("n IS NOT NULL"),
         "twice": one_if("twice"),
@@ -166,14 +166,14 @@ def count_decisions(decisions: EvaluatedRows) -> Tally:
     )  # fmt: skip
 
 
-def _totals(evaluated: EvaluatedRows, values: Mapping[str, str]) -> dict[str, int]:
+def _sums(evaluated: EvaluatedRows, expressions: Mapping[str, str]) -> dict[str, int]:
     """Return the sum of each SQL expression over all rows: name → sum, 0 for NULLs and no rows.
 
     For few rows no job runs: Spark's optimiser evaluates columns of literals.
     """
     if evaluated.few is not None:
-        rows = evaluated.rows.selectExpr(*values.values()).collect()
-        return {name: sum(row[i] or 0 for row in rows) for i, name in enumerate(values)}
-    sums = (f"coalesce(sum({sql}), 0) AS {name}" for name, sql in values.items())
+        rows = evaluated.rows.selectExpr(*expressions.values()).collect()
+        return {name: sum(row[i] or 0 for row in rows) for i, name in enumerate(expressions)}
+    sums = (f"coalesce(sum({sql}), 0) AS {name}" for name, sql in expressions.items())
     (row,) = evaluated.rows.selectExpr(*sums).collect()
-    return {name: int(row[name]) for name in values}
+    return {name: int(row[name]) for name in expressions}

@@ -132,7 +132,7 @@ class Transaction:
         Raises:
             TxnError: IN_FAILED_TRANSACTION: an earlier statement could not be undone.
         """
-        self._refuse_broken()
+        self._refuse_after_failed_undo()
         work = Work(self.txn, self.txn.mark, operation, text)
         self.works.append(work)
         try:
@@ -179,7 +179,7 @@ class Transaction:
         Raises:
             TxnError: An earlier statement could not be undone.
         """
-        self._refuse_broken()
+        self._refuse_after_failed_undo()
         self._savepoints.pop(name.lower(), None)
         self._savepoints[name.lower()] = (len(self.works), self.txn.mark)
 
@@ -251,8 +251,8 @@ class Transaction:
             CommitUnknownError: Nobody knows now whether the transaction is committed.
         """
         with file_errors():
-            self._refuse_broken()
-        commit = self._with_writes(commit)
+            self._refuse_after_failed_undo()
+        commit = self._commit_with_writes(commit)
         while True:
             try:
                 self.txn.commit(commit)
@@ -276,7 +276,7 @@ class Transaction:
             self._end()
         self._on_commit(self)
 
-    def _with_writes(self, commit: Commit) -> Commit:
+    def _commit_with_writes(self, commit: Commit) -> Commit:
         """Return the same commit, which in the same step also notes all that the statements have
         written."""
         writes = (write for work in self.works for write in work.published)
@@ -368,7 +368,7 @@ class Transaction:
         except (AcidSqlError, OSError) as error:
             self._undo_failure = f"an earlier statement of it could not be undone ({error})"
 
-    def _refuse_broken(self) -> None:
+    def _refuse_after_failed_undo(self) -> None:
         """Raise TxnError if an undone statement left a directory, or could not be undone. A
         transaction that has ended is not refused here."""
         if self.txn.phase is not Phase.OPEN:

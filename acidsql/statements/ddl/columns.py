@@ -331,15 +331,15 @@ def _reason_to_keep_type(table: Table, old: Column, new: Column) -> str | None:
     return None
 
 
-def _is_too_long(default: str, kind: HiveType) -> bool:
+def _is_too_long(default_sql: str, column_type: HiveType) -> bool:
     """Whether a text literal is too long for a CHAR or VARCHAR. Spaces at its end do not count.
     False for other types, and for an expression."""
-    tokens = tokenize(default)
-    if kind.kind not in ("char", "varchar") or [token.kind for token in tokens] != [
+    tokens = tokenize(default_sql)
+    if column_type.kind not in ("char", "varchar") or [token.kind for token in tokens] != [
         TokenKind.STRING
     ]:
         return False
-    return len(tokens[0].value.rstrip(" ")) > kind.parameters[0]
+    return len(tokens[0].value.rstrip(" ")) > column_type.parameters[0]
 
 
 def _refuse_parquet_changes(

@@ -41,7 +41,7 @@ class PartitionStatements(Family):
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
-            self._lock_rows(transaction.txn, table, statement.partition, text)
+            self._lock_for_truncate(transaction.txn, table, statement.partition, text)
             table = self._look_up_again(table.name)
             partitions = self._matching_partitions(table, [statement.partition], text)
             transaction.refuse_overwritten(table, partitions, overwrite=True)
@@ -49,7 +49,7 @@ class PartitionStatements(Family):
             self._transactions.end_statement(transaction)
         return Receipt(text, txn_id=transaction.id, directories=published.directories)
 
-    def _lock_rows(
+    def _lock_for_truncate(
         self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
         """Lock, for an overwrite, the partition that TRUNCATE names by all of its columns, or else

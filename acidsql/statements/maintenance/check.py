@@ -126,17 +126,18 @@ class TableChecks(Family):
     def _catalog_facts(
         self,
         table: Table,
-        names: Sequence[str] | None,
+        partition_names: Sequence[str] | None,
         visible_write_ids: ValidWriteIdList,
     ) -> CatalogFacts:
-        """Return the metastore's facts about a table, asked for after the files were listed.
-        ``names``: its partitions; None: it is unpartitioned.
+        """Return the metastore's facts about a table, asked for after the files were listed:
+        partitions, highest write id and transaction id, and what each visible write id committed.
 
         So each writer that published a listed directory has its transaction and write id already.
+        ``partition_names`` is None for an unpartitioned table.
         """
         valid_txns = self._metastore.valid_txns()
         write_ids = self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
-        partitions = [""] if names is None else names
+        partitions = [""] if partition_names is None else partition_names
         totals = self._committed_files(table, visible_write_ids)
         return CatalogFacts(
             partitions, write_ids.high_water_mark, valid_txns.high_water_mark, totals

@@ -204,7 +204,7 @@ class CompactionStatements(Family):
         """The requested pool, or else the table's. In requests the pool ``default`` has no name."""
         return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
 
-    def _wait_for_compaction(self, number: int) -> None:
+    def _wait_for_compaction(self, compaction_id: int) -> None:
         """Wait, without a limit, until a compaction has ended, and run it in this session if no
         other worker does. Raise WriteError if it failed; a refused one is only logged, and one that
         the store has forgotten counts as ended.
@@ -213,48 +213,54 @@ class CompactionStatements(Family):
         """
         is_worker = self._metastore.abilities.can_work
         if is_worker:
-            self._compact_unless_taken(number)
+            self._compact_unless_taken(compaction_id)
         pause_s = _FIRST_PAUSE_S
         longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
-        while (entry := self._entry(number)) is not None and entry.state in _WAITED_FOR:
+        while (entry := self._entry(compaction_id)) is not None and entry.state in _WAITED_FOR:
             if is_worker and entry.state is CompactionState.INITIATED:
-                self._compact_unless_taken(number)  # the other worker has given up
+                self._compact_unless_taken(compaction_id)  # the other worker has given up
                 continue
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, longest_s)
             self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
             self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
         if entry is not None and entry.state is CompactionState.REFUSED:
-            _log.warning("%s", _note(number, entry))  # for users who do not look at the receipt
+            _log.warning(
+                "%s", _note(compaction_id, entry)
+            )  # for users who do not look at the receipt
         if entry is not None and entry.state is CompactionState.FAILED:
             raise WriteError(
-                f"Compaction {number} failed: {entry.message}",
+                f"Compaction {compaction_id} failed: {entry.message}",
                 condition="COMPACTION_FAILED",
-                compactionId=number,
+                compactionId=compaction_id,
             )
 
-    def _compact_unless_taken(self, number: int) -> None:
+    def _compact_unless_taken(self, compaction_id: int) -> None:
         """Run a compaction, unless another worker has taken its entry. Raise the error if it fails.
 
         A Hive Metastore may hand out an older entry, which is run instead. The error of that one is
         only logged, and this compaction still waits.
         """
         try:
-            self._worker.run_next(only=number)
+            self._worker.run_next(only=compaction_id)
         except AcidSqlError as error:
-            entry = self._entry(number)
+            entry = self._entry(compaction_id)
             if entry is None or entry.state is not CompactionState.INITIATED:
                 raise
             _log.warning("A compaction that came first failed: %s", error)
 
-    def _entry(self, number: int) -> CompactionInfo | None:
+    def _entry(self, compaction_id: int) -> CompactionInfo | None:
         """The entry of a compaction; None if the store forgot it, as after a DROP of its table."""
-        return next((entry for entry in self._metastore.compactions() if entry.id == number), None)
+        return next(
+            (entry for entry in self._metastore.compactions() if entry.id == compaction_id), None
+        )
 
 
-def _note(number: int, entry: CompactionInfo | None) -> str:
+def _note(compaction_id: int, entry: CompactionInfo | None) -> str:
     """Return a line for the receipt about a compaction: number, state and message. ``entry`` None:
     the store has forgotten it."""
     if entry is None:
-        return f"compaction {number} is forgotten: its table was dropped, or no history is kept"
+        return (
+            f"compaction {compaction_id} is forgotten: its table was dropped, or no history is kept"
+        )
     return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

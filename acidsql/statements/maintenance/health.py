@@ -338,6 +338,6 @@ def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> st
     return (f"{largest.partition}: " if largest.partition else "") + f"{largest.why}{omission}"
 
 
-def _field_total(parts: Sequence[Health], name: str) -> int | None:
-    values = [getattr(part, name) for part in parts]
+def _field_total(parts: Sequence[Health], field_name: str) -> int | None:
+    values = [getattr(part, field_name) for part in parts]
     return None if None in values else sum(values)

@@ -50,7 +50,8 @@ class Explainer:
     ) -> DataFrame:  # fmt: skip
         """Return EXPLAIN of a statement that changes rows: a row of text for each of its queries,
         with Spark's plan after the files that it reads of ACID tables; the first has the locks
-        before it. Nothing is run or locked."""
+        before it. Nothing is written or locked; a job may find the partitions that a MERGE
+        reads."""
         snapshot = self._transactions.read_snapshot(prepared.reads)
         views = self._filler.views(prepared, snapshot, statement_text)
         source_sql = ""

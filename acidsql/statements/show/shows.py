@@ -139,11 +139,15 @@ class ShowStatements(Family):
         return [
             name
             for name in tables
-            if not (cdc.is_cdc_table_name(name, table_names) and self._is_beside(database, name))
+            if not (
+                cdc.is_cdc_table_name(name, table_names)
+                and self._is_made_by_auto_cdc(database, name)
+            )
         ]
 
-    def _is_beside(self, database: str, name: str) -> bool:
-        """Whether AUTO CDC made this table beside another one. The name alone does not tell."""
+    def _is_made_by_auto_cdc(self, database: str, name: str) -> bool:
+        """Whether AUTO CDC made this table beside another one, by its properties: the name alone
+        does not tell. False for a table that is gone."""
         table = acid_table(self._metastore.find(TableName(database, name)))
         return table is not None and cdc.is_cdc_table(table)
 
