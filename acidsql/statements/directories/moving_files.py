@@ -108,7 +108,8 @@ def _require_settled_directory(
     table: Table, entry: Entry, directory: AcidDirectory, write_ids: ValidWriteIdList
 ) -> None:
     """Raise UnsupportedError if a base or delta has a write id that the metastore never gave out,
-    or may have rows of an aborted one. Compacted directories and bases have no such rows."""
+    or may have rows of an aborted one. A compacted directory has no such rows, nor has a base,
+    unless its own write id was aborted."""
     min_write_id, max_write_id = directory.min_write_id, directory.max_write_id
     if max_write_id > write_ids.high_water_mark:
         raise _move_refusal(

@@ -111,9 +111,9 @@ class Previewer:
         statement_text: StatementText,
         current_table: Table,
     ) -> DataFrame:
-        """Return the changes that one query would make, lazily: inserted rows, changed rows, or
-        those that it overwrites and inserts. ``current_table``: the table without the columns that
-        the statement adds."""
+        """Return the changes that one query would make, lazily: inserted rows, the images of
+        changed rows, or, of an INSERT OVERWRITE, the rows that it deletes and inserts.
+        ``current_table``: the table without the columns that the statement adds."""
         events = self._filler.events(query, views, statement_text).rows
         if query.overwrite:
             deleted_rows = self._overwritten_rows(
