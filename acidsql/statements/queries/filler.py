@@ -127,7 +127,8 @@ class Filler:
         return self._tables.rows(standin, snapshot, point_in_time, demand, few)
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
-        """Views without rows in the place of the stand-ins, for the analysis of a statement."""
+        """Return a view without rows for each stand-in, by name, for the analysis of a statement.
+        The stand-ins of a view's query come before the view's own."""
         views: dict[str, DataFrame] = {}
         for standin in standins:
             views[standin.view] = self._empty_view(standin, views)

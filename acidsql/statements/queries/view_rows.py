@@ -45,8 +45,8 @@ def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFra
 
 
 def need_no_version(view: Table, is_asked: bool) -> None:
-    """Raise UnsupportedError if a version or row ids of a view ``is_asked`` for, which it does not
-    have."""
+    """Raise UnsupportedError if ``is_asked``: a method wants a version or row ids, which a view
+    does not have."""
     if is_asked:
         raise UnsupportedError(
             f"{view.name} is a view: it has no versions and no row ids. In acid.snapshot("

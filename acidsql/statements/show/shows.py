@@ -90,8 +90,8 @@ class ShowStatements(Family):
     @runs(st.ShowTables, st.ShowViews)
     def _show_tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
         """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
-        filtered by the pattern. The tables that AUTO CDC has made beside others are left out, and
-        SHOW TABLES has the views, too. Spark answers for another catalog.
+        filtered by the pattern. SHOW TABLES also has the views and the session's temporary tables,
+        but not the tables that AUTO CDC has made beside others. Spark answers for another catalog.
 
         Raises:
             AnalysisError: There is no such database.
