@@ -40,8 +40,9 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
 
 
 def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> str | None:
-    """Drop a temporary table whose session has ended, and delete its files. Return its directory;
-    None if the table is gone.
+    """Drop a temporary table, of which the caller knows that its session has ended, in a
+    transaction that waits for no lock, and delete its files. Return its directory; None if the
+    table is gone.
 
     Raises:
         LockTimeoutError: Somebody uses the table.
@@ -67,8 +68,9 @@ def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _leaves_and_parents(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """Return the contents of a table's directory: first ACID directories, files and links; second
-    the directories around these, innermost first. Links are not followed."""
+    """Return the contents of a table's directory at any depth: first ACID and hidden directories as
+    a whole, files and links; second the paths of the directories around these, innermost first. If
+    the directory is a link, it is the only leaf."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

@@ -21,7 +21,8 @@ def keep_house(metastore: Metastore, settings: Settings) -> None:
 
 
 def history_retention(settings: Settings) -> HistoryRetention:
-    """Return which part of the compaction history to keep, from the settings."""
+    """Return how many entries of each state the compaction history keeps, and for how long, from
+    the settings. At least as many failures are kept as stop further compactions."""
     return HistoryRetention(
         settings.compactor_history_succeeded,
         # The failures that stop further compactions must stay in the history.

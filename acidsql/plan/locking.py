@@ -126,7 +126,7 @@ def overwrite_locks(
 
 def _components(
     name: TableName,
-    kind: LockType,
+    lock_type: LockType,
     operations: Iterable[Operation],
     possible_partitions: PossiblePartitions,
 ) -> list[LockComponent]:
@@ -134,7 +134,7 @@ def _components(
     table if these are None (any) or more than `PARTITION_LOCKS_MAX`."""
     are_few = possible_partitions is not None and len(possible_partitions) <= PARTITION_LOCKS_MAX
     return [
-        LockComponent(kind, name.database, name.name, partition or None, operation)
+        LockComponent(lock_type, name.database, name.name, partition or None, operation)
         for operation in operations
         for partition in (
             possible_partitions if possible_partitions is not None and are_few else [None]
@@ -182,9 +182,9 @@ def _has_merge_insert(statement: Dml) -> bool:
 
 
 def load_locks(directory: str) -> list[LockComponent]:
-    """Return the locks of a statement that takes a directory's files into a table: the directory
-    exclusively, and a shared lock on each directory above, so that no other statement takes one of
-    them as a whole.
+    """Return the locks of a statement that takes a directory's files into a table: first an
+    exclusive one on the directory, then a shared one on each directory above, so that no other
+    statement takes one of them as a whole.
 
     Args:
         directory: The directory's real path.

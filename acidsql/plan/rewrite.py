@@ -187,12 +187,12 @@ def _prepare_change(
     statement: Insert | Update | Delete | Merge,
     context: RewriteContext,
     standins: tuple[StandIn, ...],
-    source: DerivedView | None,
+    merge_source: DerivedView | None,
     source_view: str | None,
     analyse: AnalyseOver,
 ) -> PreparedStatement:
     """Rewrite a statement with one target, other than INSERT … REPLACE, and its RETURNING."""
-    event_query = _event_query(statement, context, source_view, source)
+    event_query = _event_query(statement, context, source_view, merge_source)
     returning = plan_returning(
         context.text, statement, event_query.table,
         lambda query, shown: analyse(query, shown, None), double_quoted=context.double_quoted,
@@ -232,7 +232,10 @@ def _parse_as_expressions(text: str, double_quoted: bool) -> Insert:
 
 
 def _event_query(
-    statement: Dml, context: RewriteContext, source_view: str | None, source: DerivedView | None
+    statement: Dml,
+    context: RewriteContext,
+    source_view: str | None,
+    merge_source: DerivedView | None,
 ) -> EventQuery:
     """Rewrite a statement with one target to its event query. INSERT and UPDATE may first add
     columns to the target."""
@@ -244,7 +247,7 @@ def _event_query(
         case Delete():
             return plan_delete(statement, context)
         case Merge():
-            return plan_merge(statement, context, source_view, source)
+            return plan_merge(statement, context, source_view, merge_source)
     raise AssertionError(statement)
 
 
@@ -293,18 +296,20 @@ def _multi_insert(
     return PreparedStatement(tuple(queries), standins, derived)
 
 
-def _source_relation_and_alias(text: str, source: Span) -> tuple[Span, str | None]:
+def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str | None]:
     """Return the place of the relation in a multi-insert's FROM, and its alias or the last part of
     its name (None for a subquery without an alias). Raise UnsupportedError if more than one
     relation stands there."""
-    tokens = [token for token in tokenize(source.slice(text)) if token.kind is not TokenKind.END]
+    tokens = [
+        token for token in tokenize(source_span.slice(text)) if token.kind is not TokenKind.END
+    ]
     length = _relation_length(tokens)
     alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
     if length == 0 or len(alias_tokens) > 1 or any(not token.is_name for token in alias_tokens):
         raise UnsupportedError(
             "The source of a multi-insert is one table, view or subquery, because it is evaluated "
             "once for all branches. Put a join into a subquery: FROM (SELECT …) AS s INSERT ….",
-            text, source.start, source.end,
+            text, source_span.start, source_span.end,
             condition="UNSUPPORTED_FEATURE.MULTI_INSERT_SOURCE",
         )  # fmt: skip
     last = tokens[length - 1]
@@ -313,7 +318,7 @@ def _source_relation_and_alias(text: str, source: Span) -> tuple[Span, str | Non
         if alias_tokens
         else (frame_name((last.value,)) if last.is_name else None)
     )
-    return Span(source.start, source.start + last.end), alias
+    return Span(source_span.start, source_span.start + last.end), alias
 
 
 def _relation_length(tokens: list[Token]) -> int:

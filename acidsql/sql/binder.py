@@ -243,15 +243,15 @@ def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span)
     return tuple(field_names)
 
 
-def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) -> str:
+def _resolve_field(text: str, path: str, struct_type: HiveType, name: str, span: Span) -> str:
     """Return a struct's field name as its type spells it: the exact name, or else the only one that
     is the same but for case. Raise AnalysisError if there is none, or several."""
-    if name in node.names:
+    if name in struct_type.names:
         return name
-    similar = [field for field in node.names if field.lower() == name.lower()]
+    similar = [field for field in struct_type.names if field.lower() == name.lower()]
     if len(similar) == 1:
         return similar[0]
-    names = ", ".join(f"`{field.replace('`', '``')}`" for field in node.names)
+    names = ", ".join(f"`{field.replace('`', '``')}`" for field in struct_type.names)
     if similar:
         raise _error(
             text, span, "AMBIGUOUS_REFERENCE_TO_FIELDS", "42000",
@@ -263,15 +263,15 @@ def _resolve_field(text: str, path: str, node: HiveType, name: str, span: Span) 
     )  # fmt: skip
 
 
-def _no_struct_error(text: str, path: str, node: HiveType, span: Span) -> AnalysisError:
+def _no_struct_error(text: str, path: str, value_type: HiveType, span: Span) -> AnalysisError:
     """Return the error for a SET that names a field of a value that is no struct: arrays and maps
     get advice of their own."""
-    kind = str(node).upper()
-    if node.kind in ("array", "map"):
+    kind = str(value_type).upper()
+    if value_type.kind in ("array", "map"):
         return _error(
             text, span, NO_FIELD, "42K09",
             f"SET assigns fields of structs only, and '{path}' is of type {kind}. Assign the whole "
-            f"{node.kind}.",
+            f"{value_type.kind}.",
         )  # fmt: skip
     return _error(
         text, span, "INVALID_EXTRACT_BASE_FIELD_TYPE", "42000",

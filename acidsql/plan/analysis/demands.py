@@ -56,7 +56,8 @@ class _Tree:
 
 
 def demands_of_plan(plan: str, views: Collection[str]) -> dict[str, Demand]:
-    """Return which rows and columns of the views an optimised plan needs.
+    """Return which rows and columns of the views an optimised plan needs. What is not certain
+    counts as needed.
 
     Args:
         plan: Spark's JSON of an optimised plan. Each view is a relation in the plan, and has a

@@ -116,33 +116,33 @@ def compose_fold(
 
 
 def _converted_columns(
-    rules: CdcRules, keys: Sequence[str], uncollated: Sequence[str], sequence: str
+    rules: CdcRules, key_names: Sequence[str], uncollated: Sequence[str], sequence: str
 ) -> list[str]:
     """Return SQL of the columns of the records before they are folded: keys, order value, whether
     the record truncates and deletes, and values, which are NULL if it does.
 
-    ``keys`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
+    ``key_names`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
     """
     key_values = [
-        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(keys)]
+        f"CASE WHEN {_TRUNCATED} THEN NULL ELSE {sql} END" for sql in uncollated[: len(key_names)]
     ]
     return [
-        f"/*+ REPARTITION({', '.join(keys)}) */ {key_values[0]} AS k0",
+        f"/*+ REPARTITION({', '.join(key_names)}) */ {key_values[0]} AS k0",
         *(f"{sql} AS k{i}" for i, sql in enumerate(key_values) if i),
         *([f"{_TRUNCATED} AS tr"] if rules.truncate_when else []),
         f"{sequence} AS s",
         f"coalesce({_DELETES} OR {_TRUNCATED}, false) AS d",
         *(
             f"CASE WHEN {_DELETES} OR {_TRUNCATED} THEN NULL ELSE {sql} END AS v{i}"
-            for i, sql in enumerate(uncollated[len(keys) :])
+            for i, sql in enumerate(uncollated[len(key_names) :])
         ),
     ]
 
 
-def _faults(keys: Sequence[str], no_order: str) -> str:
+def _faults(key_sqls: Sequence[str], no_order: str) -> str:
     """Return SQL of the error condition of a record as the column ``FAULT``: NULL_KEY,
     NULL_SEQUENCE, or NULL for a good record. A record that truncates needs no key."""
-    no_key = " OR ".join(f"{key} IS NULL" for key in keys)
+    no_key = " OR ".join(f"{key} IS NULL" for key in key_sqls)
     return (
         f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
         f"WHEN {no_order} THEN {literal(NULL_SEQUENCE)} END AS {FAULT}"
@@ -152,7 +152,7 @@ def _faults(keys: Sequence[str], no_order: str) -> str:
 def _records(
     rules: CdcRules,
     context: RewriteContext,
-    source: Text,
+    source_relation: Text,
     source_values: Sequence[str],
     *extra_columns: str,
 ) -> Text:
@@ -171,10 +171,10 @@ def _records(
         columns.append(value.raw(f" AS {name}"))
     if not rules.order:
         columns.append(rules.sequence.value(context).raw(f" AS {_ORDER}"))
-    return context.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source)
+    return context.new().raw("SELECT\n").commas(columns).raw("\nFROM ").add(source_relation)
 
 
-def _order_columns(rules: CdcRules, keys: list[str]) -> list[Text | str]:
+def _order_columns(rules: CdcRules, key_names: list[str]) -> list[Text | str]:
     """Return SQL of the columns of a query that groups the records by key and order value: one of
     the records (``top``), their number, and whether they differ."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
@@ -184,7 +184,7 @@ def _order_columns(rules: CdcRules, keys: list[str]) -> list[Text | str]:
     )
     record = f"named_struct('d', d{compared})"
     return [
-        *keys,
+        *key_names,
         "s",
         f"any_value(named_struct('d', d{plain})) AS top",
         "count(*) AS n",
@@ -192,12 +192,12 @@ def _order_columns(rules: CdcRules, keys: list[str]) -> list[Text | str]:
     ]
 
 
-def _key_columns(rules: CdcRules, keys: list[str], is_null: str) -> list[Text | str]:
+def _key_columns(rules: CdcRules, key_names: list[str], is_null: str) -> list[Text | str]:
     """Return SQL of the columns of the fold: one row for each key, over the rows that
     `_order_columns` gives for each key and order value. ``is_null``: SQL that tells whether an
     order value is NULL."""
     columns: list[Text | str] = [
-        *keys,
+        *key_names,
         *([] if rules.truncate_when else ["false AS tr"]),
         "max(s) AS s",
         "max_by(top, s) AS top",

@@ -324,8 +324,8 @@ def _bind_expression(
 
 
 def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
-    """Return an expression in a form that compares: without blanks, comments and the case of words;
-    the text itself if it cannot be cut into tokens."""
+    """Return an expression in a form that compares: a list of (is a string, text) without blanks,
+    comments and the case of words; the text itself if it cannot be cut into tokens."""
     try:
         tokens = tokenize(text)
     except SqlError:

@@ -45,7 +45,8 @@ _BUCKETS = 4  # of the state table of a target without buckets
 def find_or_plan_state(
     context: RewriteContext, statement: AutoCdc, rules: CdcRules, folded: CdcFold, resolve: Resolve
 ) -> tuple[Table, bool]:
-    """Find and check the state table, or plan a new one. Nothing is created.
+    """Find the state table of the target and check that it fits this statement, or plan a new one
+    if AUTO CDC has made none yet. Nothing is created.
 
     Returns:
         The state table, and whether it must still be created.
@@ -304,7 +305,7 @@ def _drift_error(
     context: RewriteContext, statement: AutoCdc, reason: str, message: str
 ) -> AnalysisError:
     """Return the error AUTOCDC_INVALID_STATE.``reason``: the state table does not fit this
-    statement. It says how to begin anew."""
+    statement. The message ends with how to begin anew."""
     name, place = cdc.state_name(context.table.name), statement.target.span
     return AnalysisError(
         f"{message} DROP TABLE {name} forgets all order values: then late records may bring "

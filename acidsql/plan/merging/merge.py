@@ -50,7 +50,8 @@ _SHORT = 10_000  # characters
 
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
-    """Return the source as a view, so that all readings of the source read the same files.
+    """Return the source of a MERGE as a view, so that all readings of the source read the same
+    files.
 
     Return None if the statement has a WITH clause and a subquery, which may read the WITH's tables.
     Then the statement stays one query, in which the source occurs once.
@@ -142,7 +143,7 @@ def _reduced_query(
     source: Text,
     fields: Fields,
     terms: Sequence[Term],
-    bound: Sequence[BoundClause],
+    bound_clauses: Sequence[BoundClause],
     events: Sequence[Text | str],
 ) -> ReducedQuery | None:
     """Compose the query for the same events that drops target rows without a partner before the
@@ -161,7 +162,7 @@ def _reduced_query(
     target = context.new().raw(f"(SELECT {alias}.* FROM {context.standin} AS {alias}")
     target.raw(" LEFT SEMI JOIN ").add(_broadcast_source(statement, context, source))
     target.raw("\nON ").user(statement.on).raw(")")
-    pairs = joined_rows(statement, context, target, source, bound)
+    pairs = joined_rows(statement, context, target, source, bound_clauses)
     partitions = tuple(
         (pair.column, pair.source_column[0])
         for pair in equated_in(terms)
@@ -211,14 +212,14 @@ def _source_text(
 
 
 def _events(
-    context: RewriteContext, bound: Sequence[BoundClause], kinds: dict[str, HiveType]
+    context: RewriteContext, bound_clauses: Sequence[BoundClause], pair_types: dict[str, HiveType]
 ) -> list[Text | str]:
     """Return SQL of the columns of a MERGE's events, over the joined pairs: the row's key, the
     action, and the new values unless all clauses delete."""
     table = context.table
-    fitted = _fitted_values(context, bound, kinds)
-    inserts = [str(n) for n, item in enumerate(bound, 1) if item.action == ew.INSERT]
-    action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound, 1))
+    fitted = _fitted_values(context, bound_clauses, pair_types)
+    inserts = [str(n) for n, item in enumerate(bound_clauses, 1) if item.action == ew.INSERT]
+    action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound_clauses, 1))
     keys = [
         # For an insert the partition comes from the new values: there is no target row.
         f"CASE WHEN {CLAUSE} IN ({', '.join(inserts)}) THEN NULL ELSE {name} END AS {name}"
@@ -227,10 +228,10 @@ def _events(
         for name in ew.KEYS
     ]
     keys.append(f"CASE {CLAUSE}{action} ELSE {ew.MATCHED} END AS {ew.ACTION}")
-    if all(item.action == ew.DELETE for item in bound):
+    if all(item.action == ew.DELETE for item in bound_clauses):
         return [*keys]
     columns = {
-        column.name: _new_value(i, column, bound, fitted)
+        column.name: _new_value(i, column, bound_clauses, fitted)
         for i, column in enumerate(table.all_columns)
     }
     return [
@@ -244,18 +245,19 @@ def _events(
 
 
 def _fitted_values(
-    context: RewriteContext, bound: Sequence[BoundClause], types: dict[str, HiveType]
+    context: RewriteContext, bound_clauses: Sequence[BoundClause], pair_types: dict[str, HiveType]
 ) -> dict[tuple[int, str], str]:
     """Return (clause number from 1, column name) → SQL of the clause's value, converted to the
-    column's type. Raise AnalysisError if a type does not fit."""
+    column's type. ``pair_types``: the types of the joined rows' columns. Raise AnalysisError if one
+    does not fit."""
     ordinals = {column.name: i for i, column in enumerate(context.table.all_columns)}
     fitted: dict[tuple[int, str], str] = {}
     first = 0
-    for number, item in enumerate(bound, 1):
+    for number, item in enumerate(bound_clauses, 1):
         values = {value_name(i): new for i, new in enumerate(item.values, first)}
         first += len(values)
         columns = column_values(
-            context, values, types, lambda c: f"{OLD}{ordinals[c.name]}",
+            context, values, pair_types, lambda c: f"{OLD}{ordinals[c.name]}",
             # UPDATE SET * with schema evolution keeps fields, as columns, that the source lacks.
             keeps_missing_fields=item.clause.action is Action.UPDATE_ALL,
         )  # fmt: skip
@@ -264,7 +266,10 @@ def _fitted_values(
 
 
 def _new_value(
-    ordinal: int, column: Column, bound: Sequence[BoundClause], fitted: dict[tuple[int, str], str]
+    ordinal: int,
+    column: Column,
+    bound_clauses: Sequence[BoundClause],
+    fitted: dict[tuple[int, str], str],
 ) -> str:
     """Return SQL of a column's value after the clause that applies to a pair: the clause's value,
     or the old value. ``fitted``: as `_fitted_values` gives it.
@@ -273,7 +278,7 @@ def _new_value(
     """
     branches = "".join(
         f" WHEN {number} THEN {fitted[number, column.name]}"
-        for number in range(1, len(bound) + 1)
+        for number in range(1, len(bound_clauses) + 1)
         if (number, column.name) in fitted
     )
     old = f"{OLD}{ordinal}"
@@ -281,6 +286,6 @@ def _new_value(
         return old
     is_kept = any(
         item.is_update and (number, column.name) not in fitted
-        for number, item in enumerate(bound, 1)
+        for number, item in enumerate(bound_clauses, 1)
     )
     return f"CASE {CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

@@ -178,13 +178,14 @@ class _Layers:
     def _which_clause(
         self,
         context: RewriteContext,
-        bound: Sequence[tuple[int, BoundClause]],
+        numbered_clauses: Sequence[tuple[int, BoundClause]],
         earlier_clause: str | None,
     ) -> Text:
-        """Compose the number of the first clause whose condition is true; else that of a layer
-        below, or 0. Raise UnsupportedError for a window function in a condition."""
+        """Compose the number of the first of ``numbered_clauses`` (clauses of one kind) whose
+        condition is true for the pair; else that of a layer below, or 0. Raise UnsupportedError for
+        a window function in a condition."""
         text = context.new().raw("CASE")
-        for number, item in bound:
+        for number, item in numbered_clauses:
             text.raw(f" WHEN {_WHEN[item.clause.matched]}")
             if item.clause.condition is not None:
                 refuse_window(context, item.clause.condition)

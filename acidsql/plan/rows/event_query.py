@@ -221,8 +221,8 @@ def is_text(context: RewriteContext, where: Span) -> bool:
 
 
 def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
-    """Return the types of the columns' DEFAULTs, by column name, as Spark finds them. Columns
-    without one are missing."""
+    """Return the types of the columns' DEFAULTs, by column name, as Spark finds them by analysing
+    one query. Columns without one are left out."""
     with_default = [column for column in columns if column.default]
     if not with_default:
         return {}
@@ -233,7 +233,7 @@ def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[s
 
 def omitted_value(context: RewriteContext, column: Column, types: dict[str, HiveType]) -> str:
     """Return SQL of the value of a column that the statement does not name: its DEFAULT, or NULL,
-    in the column's type.
+    converted to the column's type, whatever the session's policy.
 
     ``types``: the types of DEFAULTs, from `default_fields`.
     """
@@ -258,7 +258,7 @@ def key_columns(alias: str) -> list[str]:
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:
     """Return SQL of a partition column's value as the text that Hive writes into a directory's
-    name, as the column VALUE + ``ordinal``."""
+    name, without the padding of a CHAR; it is the column VALUE + ``ordinal``."""
     text = f"CAST({sql} AS STRING)"
     if column.type.startswith("char"):
         text = f"rtrim({text})"  # the padding is not part of a CHAR's value

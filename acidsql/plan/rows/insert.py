@@ -122,19 +122,19 @@ def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Te
 
 def _projection(
     context: RewriteContext,
-    bound: InsertColumns,
+    insert_columns: InsertColumns,
     columns: Sequence[Column],
     values: dict[str, str],
 ) -> list[Text | str]:
     """Return SQL of the columns of an INSERT's new rows: data columns, then the partition values as
     text. ``values``: SQL by column name; those of omitted columns are added to it."""
     table = context.table
-    omitted = [c for c in (*columns, *bound.omitted) if c.name not in values]
-    omitted += [c for c in bound.from_source if c not in columns and c not in omitted]
+    omitted = [c for c in (*columns, *insert_columns.omitted) if c.name not in values]
+    omitted += [c for c in insert_columns.from_source if c not in columns and c not in omitted]
     types = default_fields(context, omitted)
     for column in omitted:
         values[column.name] = omitted_value(context, column, types)
-    static = {column.name: span for column, span in bound.static}
+    static = {column.name: span for column, span in insert_columns.static}
     parts: list[Text | str] = [f"{values[c.name]} AS {quote(c.name)}" for c in table.columns]
     for ordinal, column in enumerate(table.partition_columns):
         if column.name in static:
@@ -167,14 +167,14 @@ def static_value(empty: Text, column: Column, span: Span) -> Text:
     return text.raw(f" THEN {failure} ELSE ").add(cast).raw(" END AS STRING)")
 
 
-def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | None:
+def _static_partition(context: RewriteContext, insert_columns: InsertColumns) -> Text | None:
     """Compose a query of one row with the partition values as text; return None if the table has no
     partitions, or not all values are static."""
     if not context.table.partition_columns:
         return None
-    if len(bound.static) != len(context.table.partition_columns):
+    if len(insert_columns.static) != len(context.table.partition_columns):
         return None
-    static = {column.name: span for column, span in bound.static}
+    static = {column.name: span for column, span in insert_columns.static}
     values = [
         static_value(context.new(), column, static[column.name]).raw(f" AS {quote(column.name)}")
         for column in context.table.partition_columns
@@ -183,14 +183,14 @@ def _static_partition(context: RewriteContext, bound: InsertColumns) -> Text | N
 
 
 def _source_query_and_length(
-    statement: Insert, bound: InsertColumns, context: RewriteContext
+    statement: Insert, insert_columns: InsertColumns, context: RewriteContext
 ) -> tuple[Text, int | None]:
     """Compose the INSERT's source as a query, with its WITH clause, and return it and the number of
     its rows, which is None unless it is a VALUES list."""
     assert not isinstance(statement.source, Literals), "read by the grammar"
     if not isinstance(statement.source, Values):
         return source_query(statement, context), None
-    values = _values_query(statement.source, bound, context)
+    values = _values_query(statement.source, insert_columns, context)
     return context.new(statement.ctes).add(values), len(statement.source.rows)
 
 
@@ -201,11 +201,13 @@ def source_query(statement: Insert, context: RewriteContext) -> Text:
     return context.new(statement.ctes).user(statement.source.span)
 
 
-def _is_literal(source: object, i: int, bound: InsertColumns, context: RewriteContext) -> bool:
+def _is_literal(
+    source: object, i: int, insert_columns: InsertColumns, context: RewriteContext
+) -> bool:
     """Whether a VALUES list's values for the i-th column are all string literals or NULL; False for
     any other source."""
     return isinstance(source, Values) and all(
-        _is_text_or_null(context, row[i], bound.from_source[i]) for row in source.rows
+        _is_text_or_null(context, row[i], insert_columns.from_source[i]) for row in source.rows
     )
 
 
@@ -218,17 +220,17 @@ def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> b
     return is_text(context, span) or span.slice(context.text).upper() == "NULL"
 
 
-def _values_query(values: Values, bound: InsertColumns, context: RewriteContext) -> Text:
+def _values_query(values: Values, insert_columns: InsertColumns, context: RewriteContext) -> Text:
     """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise
     AnalysisError for a row with more or fewer values than columns."""
     text = context.new().raw("SELECT * FROM VALUES\n")
     for number, row in enumerate(values.rows):
-        _check_row(context, bound, row, values)
+        _check_row(context, insert_columns, row, values)
         text.raw(",\n(" if number else "(")
         for i, value in enumerate(row):
             text.raw(", " if i else "")
             if is_default(value):
-                text.raw(_default(context, bound.from_source[i]))
+                text.raw(_default(context, insert_columns.from_source[i]))
             else:
                 assert isinstance(value, Span)
                 text.user(value)
@@ -244,11 +246,11 @@ def _default(context: RewriteContext, column: Column) -> str:
 
 
 def _check_row(
-    context: RewriteContext, bound: InsertColumns, row: Sequence[object], values: Values
+    context: RewriteContext, insert_columns: InsertColumns, row: Sequence[object], values: Values
 ) -> None:
-    if len(row) != len(bound.from_source):
+    if len(row) != len(insert_columns.from_source):
         fields = [("", HiveType("void"))] * len(row)
-        _check_count(context, bound.from_source, fields, values.span)
+        _check_count(context, insert_columns.from_source, fields, values.span)
 
 
 def _check_count(
@@ -273,11 +275,11 @@ def _check_count(
 
 
 def _columns_by_name(
-    context: RewriteContext, bound: InsertColumns, fields: Fields, place: Span
+    context: RewriteContext, insert_columns: InsertColumns, fields: Fields, place: Span
 ) -> tuple[Column, ...]:
     """Return, for each of the source's columns, the table's column of that name, whatever its case.
     Raise AnalysisError if there is none, or if a name comes twice. The source may lack columns."""
-    columns_by_name = {column.name: column for column in bound.from_source}
+    columns_by_name = {column.name: column for column in insert_columns.from_source}
     columns = []
     for name, _ in fields:
         column = columns_by_name.get(name.lower())

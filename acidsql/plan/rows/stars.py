@@ -35,7 +35,8 @@ def star_edits(
     *,
     double_quoted: bool = False,
 ) -> list[Edit]:
-    """Return the edits that leave our own columns out of each ``*``.
+    """Return the edits that leave the columns which acidsql added to the stand-ins out of each
+    ``*`` in a statement's conditions and values. A ``*`` that multiplies gets none.
 
     A ``*`` in a subquery gets no edit: it means the columns of the subquery's FROM.
 

@@ -84,8 +84,8 @@ class Targets:
             raise refusal from error
 
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
-        """Return the error that says what the target is; None if the target is not the cause of the
-        error."""
+        """Return the error that says what the target is (a view, a table of Spark's or another
+        engine's, nothing); None if it is an ACID table, or not the cause of the error."""
         target = _target_parts(text)
         if target is None or self._names.peek_table_or_view(target) is not None:
             return None
@@ -146,8 +146,8 @@ def _target_parts(text: str) -> tuple[str, ...] | None:
 
 
 def _statement_word_and_start(text: str) -> tuple[str, int]:
-    """Return the word that tells what a statement does (REPLACE and RETURNING for such statements),
-    and the offset at which it begins behind WITH."""
+    """Return the first word of a statement behind its WITH clause, in upper case, and the word's
+    offset; but REPLACE, RETURNING or VIEW for such statements, and the second word of DESCRIBE."""
     tokens = tokenize(text)
     c, start = Cursor(text, tokens), 0
     if c.is_at("WITH") and c.skip_ctes():

@@ -44,8 +44,8 @@ def virtual_column_exceptions(
 
 
 def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> list[Edit]:
-    """Return the edits (one or none) that leave the virtual columns of ``tables`` out of a ``*``;
-    columns that its EXCEPT names already are not repeated."""
+    """Return the edits (one or none) that leave the virtual columns of ``tables`` out of a ``*``,
+    or of those that its qualifier means; columns that its EXCEPT names already are not repeated."""
     if star.excepted is not None:  # Spark takes no column twice
         excepted = {
             token.value.lower() for token in tokenize(star.excepted.slice(text)) if token.is_name

@@ -179,7 +179,8 @@ def constraint_of_fragment(
 
 
 def _violation_sql(table: Table, name: str, condition: str) -> str:
-    """Return SQL that fails the job, with the values of the condition's columns in the message."""
+    """Return SQL that fails the job with CHECK_CONSTRAINT_VIOLATION; its message has the values
+    that the row has in the condition's columns."""
     condition_columns = columns_of(condition, table.all_columns)
     violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
     message_parts = (
@@ -192,7 +193,8 @@ def _violation_sql(table: Table, name: str, condition: str) -> str:
 
 
 def values_text_sql(columns: Sequence[Column]) -> str:
-    """Return SQL of the values of a row as text for a message: ``a = 1, b = 'x'``."""
+    """Return SQL of the values that a row has in these columns, as text for a message: ``a = 1, b =
+    'x'``; "" for no columns."""
     words = ["''"]
     for number, column in enumerate(columns):
         words += [literal(f"{', ' if number else ''}{column.name} = "), _value_text_sql(column)]

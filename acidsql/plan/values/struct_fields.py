@@ -59,7 +59,7 @@ class FieldRules:
 
     def unite(self, source: HiveType, target: HiveType) -> HiveType:
         """Return the target's type with the source's additional fields, as last fields, at any
-        depth.
+        depth. Where the two are of different kinds, the target's type stays.
 
         A field is not added if its name differs from another field's only in case, because readers
         would not tell the two apart; nor if the source has the field twice.
@@ -174,11 +174,11 @@ def parts_of(kind: HiveType) -> tuple[str, ...]:
     return ("element",) if kind.kind == "array" else ("key", "value")
 
 
-def _extra_fields(names: Sequence[str], path: Sequence[str]) -> TypeMismatchError:
+def _extra_fields(extra_names: Sequence[str], path: Sequence[str]) -> TypeMismatchError:
     """Return the error for fields of a value that the struct at ``path`` does not have."""
     return TypeMismatchError(
         "EXTRA_STRUCT_FIELDS",
-        f"The struct '{shown_path(path)}' has no field for {_quoted(names)} of the value.",
+        f"The struct '{shown_path(path)}' has no field for {_quoted(extra_names)} of the value.",
     )
 
 

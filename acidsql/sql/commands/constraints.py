@@ -141,12 +141,12 @@ def _parse_key_kind(c: Cursor) -> ConstraintKind:
 
 
 def _parse_key_constraint(
-    c: Cursor, start: int, name: Name | None, kind: ConstraintKind, columns: tuple[Name, ...]
+    c: Cursor, start: int, name: Name | None, key_kind: ConstraintKind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
     """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, and the traits.
     ENABLE or ENFORCED raises UnsupportedError, because keys are not checked."""
     parent, parent_columns = None, tuple[Name, ...]()
-    if kind is ConstraintKind.FOREIGN_KEY:
+    if key_kind is ConstraintKind.FOREIGN_KEY:
         c.expect("REFERENCES")
         parent = c.take_name("the name of a table")
         parent_columns = parse_column_list(c) if c.is_at("(") else ()
@@ -154,9 +154,9 @@ def _parse_key_constraint(
     key_traits = parse_traits(c)
     if key_traits.enforced:
         c.refuse(
-            f"{kind.value} … {first.upper} is not supported: keys are information, as in Hive. "
+            f"{key_kind.value} … {first.upper} is not supported: keys are information, as in Hive. "
             "Say DISABLE NOVALIDATE, or nothing",
             first.span,
         )
     span = c.span_from(start)
-    return ConstraintDef(kind, span, name, None, columns, parent, parent_columns, key_traits)
+    return ConstraintDef(key_kind, span, name, None, columns, parent, parent_columns, key_traits)

@@ -23,7 +23,7 @@ def parse_set_or_reset(
     text: str, statement_span: Span, is_setting: IsSetting
 ) -> SetOption | ResetOption | None:
     """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is no setting of
-    acidsql's, because Spark runs the statement then.
+    acidsql's, because Spark runs the statement then. Quotes around the whole value are removed.
 
     Args:
         text: The user's text.
@@ -60,7 +60,8 @@ def parse_set_or_reset(
 
 
 def _unquoted(text: str) -> str:
-    """Return the text without quotes around the whole text. Spark removes only back-quotes here."""
+    """Return the text without quotes around the whole text; doubled quotes inside become one. Spark
+    removes only back-quotes here."""
     if _QUOTED.fullmatch(text) is None:
         return text
     return text[1:-1].replace(text[0] * 2, text[0])

@@ -34,7 +34,9 @@ _DATABASE = ("DATABASE", "SCHEMA")
 
 def is_script(tokens: Sequence[Token]) -> bool:
     """Whether these tokens, from the first one, are a SQL script of Spark's (BEGIN … END), or its
-    part before a ``;``. BEGIN with one other word is no script."""
+    part before a ``;``. BEGIN before TRANSACTION, WORK, a mode or nothing begins a transaction;
+    with one other word it is a script only if this is END, ATOMIC or NOT, with more words always.
+    """
     words = [token.upper for token in tokens[:3]]
     if words[0] != "BEGIN" or len(words) == 1 or words[1] in (";", *_NOISE, "ISOLATION", "READ"):
         return False

@@ -70,7 +70,8 @@ class LiteralRules:
 def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
     """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …`` by regular expressions, without
     cutting it into tokens. Return None for any other statement, also for too many rows, for a
-    variable ``${…}``, and for timestamps with a zone unless the session's zone is UTC."""
+    variable ``${…}``, a reserved name, and for timestamps with a zone unless the session's zone is
+    UTC."""
     head = _HEAD.match(text)
     # Not if the text has a variable, which may still be substituted, or a reserved name, which is
     # refused after the grammar has read the statement.

@@ -27,7 +27,7 @@ class AsOf:
 
 def parse_time_travel(text: str, span: Span) -> AsOf:
     """Parse ``[FOR] VERSION AS OF n`` or ``TIMESTAMP AS OF e`` at a place that a scan has found.
-    The timestamp stays a place in the text.
+    The version may be in quotes; the timestamp stays a place in the text.
 
     Raises:
         SqlSyntaxError: The version is no whole number, or the value is missing.

@@ -100,8 +100,8 @@ _CLAUSES = words(
 
 
 def where_at(text: str, start: int) -> Span:
-    """Return the place of a WHERE's condition that begins at ``start``, maybe with clauses behind
-    it.
+    """Return the place in ``text`` of a WHERE's condition that begins at ``start``; clauses behind
+    it may be in it.
 
     It ends with its query, or where a clause is certain: behind a literal or a bracket, because no
     operand can stand there. Elsewhere the word may be the name of a column.
@@ -132,8 +132,9 @@ _PLAIN_LITERAL = re.compile(r"[0-9]{1,18}|'[^'\\\x00-\x1f\x7f\ud800-\udfff]*'", 
 def _plain_comparison(
     term: list[Token], qualifiers: Collection[str]
 ) -> list[tuple[str, str, list[str]]]:
-    """Return a term that compares one column with literals as (column in lower case, operator,
-    literals); BETWEEN gives two of them. [] for any other term, and for IN with too many values."""
+    """Return a term that compares one column with literals as a list of one (column in lower case,
+    operator, literals); BETWEEN gives two of them. [] for any other term, and for IN with too many
+    values. ``5 < a`` becomes ``a > 5``."""
     rest = deque(term)
     first = _take_literal(rest)
     if first is not None:
@@ -332,8 +333,8 @@ def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
 
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
-    """Return the tokens of each term that AND joins outside brackets; [] if it is not certain which
-    these are, as with OR or CASE."""
+    """Return the tokens of each term that AND joins outside brackets; the AND of BETWEEN does not.
+    [] if it is not certain which these are, as with OR or CASE."""
     terms: list[list[Token]] = [[]]
     depth, betweens, before = 0, 0, ""
     for token in tokens:
@@ -355,7 +356,8 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
-    """Return the condition's tokens, without brackets around the whole condition."""
+    """Return the condition's tokens, without END, and without brackets around the whole
+    condition."""
     tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not TokenKind.END]
     while len(tokens) > 2 and _is_wrapped(tokens):
         tokens = tokens[1:-1]

@@ -247,7 +247,7 @@ def mentioned_tables(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> tuple[Reference, ...]:
     """Return every name in a statement of Spark's that may be a table's name, including the target,
-    in the order of the text.
+    in the order of the text, each place once.
 
     In doubt a name is in the result. This is for statements that must not name an ACID table.
     Raises SqlSyntaxError if the text cannot be scanned.
@@ -321,8 +321,8 @@ def _scan_result(scanner: StatementScanner) -> References:
 
 
 def _database_prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
-    """Return the places of ``db.`` in ``db.t.c``, to remove when the alias of ``db.t`` is ``t``. ()
-    if the table has an alias, or a name of one part."""
+    """Return the places of the ``db.`` in each ``db.t.c`` in the scope of a table ``db.t``, to be
+    removed when its alias becomes ``t``. () if the table has an alias, or a name of one part."""
     if len(relation.parts) == 1 or relation.alias is not None or relation.alias_at is None:
         return ()
     name_parts, spans = [part.lower() for part in relation.parts], set()

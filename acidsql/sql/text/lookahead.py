@@ -107,8 +107,8 @@ class Lookahead:
         return opening.text == "(" and are_texts and equals.text in ("=", "==")
 
     def _starts_query(self, i: int) -> bool:
-        """Whether a query begins at ``i``, and not a column or table called select, table,
-        values …"""
+        """Whether a query begins at ``i`` (SELECT, WITH, FROM, VALUES, TABLE, MAP or REDUCE), and
+        not a column or table of such a name. A bracket does not count."""
         word, following = self._word(i), self.tokens[i + 1]
         if word not in QUERY_WORDS or following.upper in AFTER_NAME:
             return False
@@ -136,7 +136,8 @@ class Lookahead:
         return self._starts_query(i)
 
     def _index_after_target(self, i: int) -> int:
-        """Return the index after the ``INSERT INTO|OVERWRITE [TABLE] t`` at ``i``."""
+        """Return the index after the ``INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] t`` at
+        ``i``."""
         i += 1
         if self._word(i) == "WITH":
             i += 3
@@ -184,8 +185,8 @@ class Lookahead:
         return following.upper not in AFTER_NAME
 
     def _scan_table_clauses(self, i: int, relation: RelationDraft) -> int:
-        """Scan the clauses between a table's name and its alias into ``relation``: properties, AS
-        OF, options, TABLESAMPLE. Return the index after them."""
+        """Scan the clauses between a table's name and its alias, from ``i``, and write their places
+        into ``relation``: properties, AS OF, options, TABLESAMPLE. Return the index after them."""
         if self._are_properties(i):
             close = self.partner[i] + 1
             relation.properties, i = self._span(i, close), close
