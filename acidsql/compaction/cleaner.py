@@ -208,8 +208,9 @@ class Cleaner:
         return removed
 
     def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
-        """Delete a place's obsolete and aborted directories but for kept history; raise its oldest
-        version. None: too early, or as at the last look; []: the place is gone, or a link."""
+        """Delete a place's obsolete and aborted directories, but no kept history; raise its oldest
+        readable version. None: nothing has changed since the last look, or a later compaction
+        replaced the base, whose cleaning deletes this; []: the place is gone, or behind a link."""
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
@@ -245,7 +246,6 @@ class Cleaner:
                 children, CompactorWriteIdList.from_snapshot(decided), snapshot.valid_txns
             )
         except FormatError:
-            # A later compaction has replaced the base. The cleaning after that one deletes this.
             return None
         sizes = FileSizes(
             fs, entries_there, children, snapshot.write_ids[table.name], snapshot.valid_txns
@@ -286,8 +286,8 @@ class Cleaner:
     def _clean_aborted_in_table(
         self, name: TableName, *, always: bool = False
     ) -> list[RemovedPath]:
-        """Delete directories of aborted transactions in a table, and forget their write ids. Return
-        what was deleted.
+        """Delete directories of aborted transactions in a table, unless they are behind a link, and
+        forget the write ids of which nothing is left. Return what was deleted.
 
         A directory that also has events of other transactions stays until it is compacted, and its
         aborted write ids are not forgotten. ``always``: look also if none are to be forgotten.

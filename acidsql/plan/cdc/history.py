@@ -170,7 +170,7 @@ def _record_query(
 
 def _plain_order_sql(sql: str, table: Table, name: str, order_type: HiveType) -> str:
     """Return SQL of the target's order value in the column ``name``, in the plain form in which
-    order values compare; NULL stays NULL."""
+    order values compare, as ``order_type``; NULL stays NULL. ``sql``: the column."""
     (column,) = (column for column in table.all_columns if column.name == name)
     plain = plain_order(sql, parse_type(column.type))
     assert plain is not None  # check_history
@@ -253,7 +253,8 @@ def _comparable(sql: str, column: Column) -> str:
 
 
 def _new_values(rules: CdcRules, context: RewriteContext, order_type: HiveType) -> dict[str, str]:
-    """Return SQL of each column of a version's row: column name → SQL. A column that no record sets
+    """Return column name → SQL of the value in a version's row. __START_AT and __END_AT are the
+    order values of its first record and of the next run (NULL: none). A column that no record sets
     keeps its value, or gets its DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"val.v{i}" for i, column in enumerate(rules.columns)}

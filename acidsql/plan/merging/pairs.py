@@ -98,8 +98,9 @@ class _Layers:
         self._values = 0  # the number of values, so far
 
     def join_layer(self, target: Text, source: Text) -> Text:
-        """Compose the join, with the columns of the WHEN MATCHED clauses, in which both sides are
-        in scope."""
+        """Compose the join (inner, left, right or full, as the clauses need) with the keys, the
+        target's old values, and the columns of the WHEN MATCHED clauses, in which both sides are in
+        scope."""
         alias, context = quote(self._statement.qualifier), self._context
         old = {f"{OLD}{i}": c.name for i, c in enumerate(context.table.all_columns)}
         if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:

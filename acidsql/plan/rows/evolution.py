@@ -121,8 +121,8 @@ def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteCont
 def _same_name_columns(
     clause: MergeClause, statement: Merge, context: RewriteContext
 ) -> Iterable[str]:
-    """Yield the columns of a clause, in lower case, whose new value is the source's column of the
-    same name."""
+    """Yield the columns that a clause of MERGE sets, in lower case, whose new value is just the
+    source's column of the same name."""
     pairs: list[tuple[Name, Value]] = []
     if isinstance(clause.action, UpdateAction):
         pairs = [(assignment.target, assignment.value) for assignment in clause.action.assignments]
@@ -248,7 +248,8 @@ def _evolved_standin(table: Table, context: RewriteContext) -> str:
 
 
 def _old_value(old: Column | None, new: Column) -> str:
-    """Return SQL of an old row's value in a new column (NULL), or in the new type of a column."""
+    """Return SQL of an old row's value in the new column: NULL if the column is new, else the old
+    value converted to the new type."""
     if old is None:
         return f"CAST(NULL AS {shown_type(new.type)})"
     fields = FieldRules(is_case_sensitive=True, fills_missing=True)

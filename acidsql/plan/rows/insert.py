@@ -101,8 +101,8 @@ def plan_source(
 def plan_create_as_select(
     text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
 ) -> EventQuery:
-    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table. ``fields``:
-    the query's columns, which are not analysed again."""
+    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table; columns are
+    matched by name. ``fields``: the query's columns, which are not analysed again."""
     context = RewriteContext(
         text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
     )

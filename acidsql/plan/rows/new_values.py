@@ -49,8 +49,8 @@ class NewValue:
 def stated_value(
     context: RewriteContext, column: Column, value: Value, fields: _Path = ()
 ) -> NewValue:
-    """Return the new value that a statement gives, which may be DEFAULT. ``fields``: the names that
-    lead to a field of the column; (): the whole column.
+    """Return the new value that a statement gives; DEFAULT becomes SQL of the column's default.
+    ``fields``: the names that lead to a field of the column; (): the whole column.
 
     Raises:
         UnsupportedError: The value has a window function.

@@ -104,7 +104,7 @@ def _integers(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the floats of literals, with None for NULL; None if they have too many digits to be
-    converted as Spark does."""
+    converted as Spark does. Raise ValueError if one is no number."""
     numbers = [x for x in literals if not _is_null(x)]
     if column_type.kind == "double" and all(x[-1] in "dD" for x in numbers):
         return [None if _is_null(x) else float(x[:-1]) for x in literals]
@@ -117,7 +117,7 @@ def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 def _decimals(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the Decimals of literals, with None for NULL; None if one does not fit the type
-    exactly, or if Spark's common type could lack digits."""
+    exactly, or if Spark's common type could lack digits. Raise ValueError if one is no number."""
     precision, scale = column_type.parameters
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
@@ -161,8 +161,8 @@ def _dates(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 
 def _timestamps(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the datetimes of literals TIMESTAMP '…', with None for NULL; None if one is of another
-    form."""
+    """Return the datetimes of literals TIMESTAMP '…' and TIMESTAMP_NTZ '…', with None for NULL;
+    None if one is of another form. Raise ValueError for a day that does not exist."""
     if not all(x[:2] in ("TI", "ti", "Ti", "tI") or _is_null(x) for x in literals):
         return None
     return [

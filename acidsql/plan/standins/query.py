@@ -212,8 +212,9 @@ def _target_prefix_edits(
     edits: Sequence[Edit],
     namesakes: Sequence[Namesakes],
 ) -> Iterator[Edit]:
-    """Yield edits ``db.t.c`` → ``t.c``, where t is the target or source, since a stand-in has no
-    database.
+    """Yield edits ``db.t.c`` → ``t.c``, where t is the target or source of a statement that gives
+    it no alias, since a stand-in has no database. Places where ``edits`` has one already are left
+    out.
 
     Raises:
         UnsupportedError: At this place ``t.c`` would be a column of another relation, or a field.

@@ -50,8 +50,8 @@ class StatementScanner(QueryScanner):
         self._scan_query(i, self.size, root, visible)
 
     def _scan_enclosed_query(self, i: int, visible: CteNames) -> None:
-        """Scan the query of ``CREATE … AS query`` and the like, if there is one; skip all before
-        it."""
+        """Scan the query of ``CREATE … AS query`` and the like from ``i`` on; skip all before it.
+        Nothing is scanned if there is none."""
         start = i
         while i < self.size:
             if self.tokens[i].text == "(":
