@@ -114,10 +114,11 @@ class Cleaner:
         return [*removed, *self.drop_temporary(), *self._delete_dropped()]
 
     def clean_table(self, name: TableName) -> list[RemovedPath]:
-        """Delete directories of aborted transactions and hidden directories of ended ones in one
-        table, and return what was deleted. All directories are looked at, also if the store knows
-        of no aborted write id: a writer may have published after the store had forgotten it. Errors
-        are raised. Nothing happens if there is no ACID table of the name."""
+        """Delete directories of aborted transactions, and hidden directories of ended ones, in one
+        table (on a Hive Metastore only the hidden ones); return what was deleted. All directories
+        are looked at, also if the store knows of no aborted write id: a writer may have published
+        after the store had forgotten it. Errors are raised. [] if there is no ACID table of the
+        name."""
         aborted = (
             self._clean_aborted_in_table(name, always=True)
             if self._metastore.abilities.can_clean

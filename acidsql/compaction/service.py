@@ -66,7 +66,8 @@ class Service:
         self._is_due = True  # all tables are looked at in this round
 
     def run(self, *, once: bool = False) -> None:
-        """Serve until ``end`` is called. Errors of a step are logged, not raised.
+        """Do rounds of work until ``end`` is called, with pauses between them. Errors of a step are
+        logged, not raised. At the end, open transactions are aborted, and the heartbeat stops.
 
         Args:
             once: Check once, run all queued compactions, clean, and return.

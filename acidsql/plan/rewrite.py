@@ -322,7 +322,8 @@ def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str 
 
 
 def _relation_length(tokens: list[Token]) -> int:
-    """Return how many tokens the relation has without its alias; 0 if its bracket is not closed."""
+    """Return how many of the tokens behind FROM belong to the first relation, without its alias; 0
+    if its bracket is not closed."""
     if tokens[0].text == "(":
         depth = 0
         for number, token in enumerate(tokens, 1):

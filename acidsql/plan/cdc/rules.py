@@ -87,8 +87,8 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> C
         fields: The source's columns.
 
     Raises:
-        AnalysisError: A column is missing or is given twice, a rule is missing, or a clause and a
-            property contradict each other.
+        AnalysisError: A column is missing or is given twice, a rule is missing, a clause and a
+            property contradict each other, or a partition column would get no value.
         UnsupportedError: An expression contains a subquery or a window function; a key is of a
             nested type; or a clause is not for SCD type 2.
     """

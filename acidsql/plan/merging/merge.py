@@ -65,8 +65,8 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 
 
 def _is_short(statement: Merge, text: str) -> bool:
-    """Whether the source is a text of at most `_SHORT` characters that reads no table, such as
-    VALUES in brackets."""
+    """Whether the source is a text of at most 10,000 characters (`_SHORT`) that reads no table,
+    such as VALUES in brackets. False for a name, and for a statement with a WITH clause."""
     source = statement.source.slice(text)
     if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
         return False

@@ -61,7 +61,7 @@ def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteCont
 
 def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) -> RewriteContext:
     """Return the context of a MERGE WITH SCHEMA EVOLUTION, whose target gets the columns that its
-    clauses name; without that clause, the same context.
+    clauses name, and new fields of structs; without that clause, the same context.
 
     ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
     has a column of the same name.

@@ -218,7 +218,8 @@ class NameResolver:
         return name if is_in_view else self._temporary.get(name, name)
 
     def new_table_name(self, name: Name, text: str) -> TableName:
-        """Return the full name of a table that a statement creates.
+        """Return the full name of a table that a statement creates. A temporary table of the name
+        does not count.
 
         Raises:
             AnalysisError: The name has three parts or more, belongs to another catalog, or Hive or

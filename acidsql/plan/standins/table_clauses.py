@@ -48,7 +48,7 @@ def asks_for_deleted_rows(text: str, table: Table, reference: Reference) -> bool
 
     Raises:
         SqlSyntaxError: The properties do not parse.
-        UnsupportedError: The property has another name, or the table's rows cannot be deleted.
+        UnsupportedError: A property has another name or value, or the table is no full-ACID one.
     """
     if (span := reference.properties) is None:
         return False

@@ -85,7 +85,8 @@ def assignment_sql(
         target: The target column's Hive type.
         text: The user's statement.
         where: The value's place in the statement.
-        is_literal: The value is a literal.
+        is_literal: The value is a string literal. A column of numbers, days, times or BOOLEANs
+            takes it, too, unless the policy is STRICT.
         policy: The session's policy.
         field_rules: How the fields of structs correspond.
         old_sql: SQL of the column's old value. Fields of structs that the value lacks keep it.
@@ -329,7 +330,7 @@ class _Assignment:
         self, sql: str, source: HiveType, target: HiveType, depth: int, old_sql: str | None
     ) -> str:
         """Return SQL of a struct in the target's type. A field that the source lacks keeps its old
-        value, or becomes NULL."""
+        value, or becomes NULL. A NULL struct stays NULL, unless there are old fields to keep."""
         ordinals = self._fields.ordinals(source, target, (self._column,))
         if self._fields.has_namesakes(source):  # the fields go by position
             sql, source = _with_numbered_fields(sql, source)
