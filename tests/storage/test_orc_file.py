@@ -100,7 +100,9 @@ def check_footer(path, inserts, deletes):
     assert info.rows == inserts + deletes
     assert info.calendar == 2
     assert {key: value.decode() for key, value in info.user_metadata.items()} == metadata
-    assert file_info.read_stripe_rows(str(path)) == tuple(len(s) for s in stripes_of(path))
+    assert file_info.read_file_info(str(path)).stripe_rows == tuple(
+        len(s) for s in stripes_of(path)
+    )
 
 
 EXTREMES = [
@@ -190,7 +192,7 @@ def test_no_rows_at_all(tmp_path):
     stats = make_writer(path, EVERY_TYPE).close()
     assert (stats.rows, stats.stripes) == (0, 0)
     check_footer(path, 0, 0)
-    assert file_info.read_user_metadata(str(path))[event.KEY_INDEX_KEY] == b""
+    assert file_info.read_file_info(str(path)).user_metadata[event.KEY_INDEX_KEY] == b""
     assert list(orc_reader.read_events(str(path), EVERY_TYPE)) == []
 
 

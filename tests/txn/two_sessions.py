@@ -139,12 +139,13 @@ class Session:
 
     def rows(self, name: str) -> frozenset[str] | None:
         """The rows that a query shows; None: there is no such table."""
-        table = self.names.find_acid_table(("d", name))
+        table = self.names.peek_acid_table(("d", name))
         return None if table is None else self.tables.live_rows(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
         """Run a statement that returns no rows."""
-        statement = parse(text, is_ours=lambda parts: self.names.find_acid_table(parts) is not None)
+        find = self.names.peek_acid_table
+        statement = parse(text, is_ours=lambda parts: find(parts) is not None)
         self.handlers[type(statement)](statement, text)
 
     def insert(self, name: str, partition: str, value: str) -> None:

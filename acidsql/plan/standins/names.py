@@ -56,11 +56,6 @@ class NameResolver:
         """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
         return self._spark.catalog.currentDatabase().lower()
 
-    def find_acid_table(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table up. None if there is none of the name, or if the name means something
-        else: a view, a plain table, a table of Spark's, a temporary view or a DataFrame."""
-        return acid_table(self._look_up(parts, self._tables.find))
-
     def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
         """Look an ACID table up; its constraints may be earlier ones (``Catalog.glance``). None if
         there is none of the name, or if the name means anything else."""

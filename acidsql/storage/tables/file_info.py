@@ -76,16 +76,6 @@ def read_file_info(path: str, length: int | None = None) -> FileInfo:
         return info_of(file, length_of(file) if length is None else length)
 
 
-def read_user_metadata(path: str, length: int | None = None) -> Mapping[str, bytes]:
-    """Return the user metadata of a file's footer. Raises FormatError."""
-    return read_file_info(path, length).user_metadata
-
-
-def read_stripe_rows(path: str, length: int | None = None) -> tuple[int, ...]:
-    """Return the number of rows in each stripe of a file. Raises FormatError."""
-    return read_file_info(path, length).stripe_rows
-
-
 def info_of(file: BinaryIO, length: int) -> FileInfo:
     """Return facts from the footer of an open file; for 0 bytes, those of a file without rows and
     columns.
