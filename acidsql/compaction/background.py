@@ -98,6 +98,8 @@ class Background:
             passed=PassedLocks(session_locks) if session_locks and self._inline else None,
         )  # fmt: skip
         self._spark, self._id = spark, f"{host}-{id(self)}"
+        self._sibling_session: SparkSession | None = None
+        self._current_worker: Worker | None = None
         self._cleaner = Cleaner(metastore, self._txns, end_old_leases)
         self._written: dict[WrittenPlace, list[list[str]]] = {}
         self._written_since: float | None = None
@@ -117,14 +119,21 @@ class Background:
     def _tasks(self) -> int:
         return max(1, self._slots // _SHARE)
 
-    @cached_property
+    @property
     def _own_session(self) -> SparkSession:
-        # The worker gets its own session, because statements change the settings of ours.
-        return jobs.sibling_session(self._spark)
+        """The compactor's own Spark session: statements change the settings of the user's."""
+        if self._sibling_session is None:
+            self._sibling_session = jobs.sibling_session(self._spark)
+        return self._sibling_session
 
-    @cached_property
+    @property
     def _worker(self) -> Worker:
-        return self._worker_in(self._spark if self._inline else self._own_session)
+        """The worker, in the compactor's own Spark session, or inline in the user's."""
+        if self._current_worker is None:
+            self._current_worker = self._worker_in(
+                self._spark if self._inline else self._own_session
+            )
+        return self._current_worker
 
     def _worker_in(self, own: SparkSession) -> Worker:
         """Return a worker that compacts in the session ``own``: in mode ``background`` with few
@@ -146,8 +155,8 @@ class Background:
             or not jobs.is_forgotten(self._own_session)
         ):
             return
-        before, renewed = self._own_session, jobs.sibling_session(self._spark)
-        vars(self).update(_own_session=renewed, _worker=self._worker_in(renewed))
+        before, self._sibling_session = self._own_session, jobs.sibling_session(self._spark)
+        self._current_worker = self._worker_in(self._sibling_session)
         jobs.end_sibling_session(before, self._spark)  # its client is still open
 
     # ── called by the session ────────────────────────────────────────────────────────────────
@@ -212,8 +221,8 @@ class Background:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._worker.stop()
             self._thread.join(timeout=30)
-        if "_own_session" in vars(self):
-            jobs.end_sibling_session(self._own_session, self._spark)
+        if self._sibling_session is not None:
+            jobs.end_sibling_session(self._sibling_session, self._spark)
         self._txns.close()
 
     # ── the thread ───────────────────────────────────────────────────────────────────────────
@@ -225,7 +234,7 @@ class Background:
     @property
     def _is_over(self) -> bool:
         """The session is closed, or Spark was stopped, or the program ends."""
-        own = vars(self).get("_own_session", self._spark)
+        own = self._sibling_session or self._spark
         return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
