@@ -238,4 +238,4 @@ def tombstones_of(tables: dict[str, Table]) -> Tombstones:
     context: Any = SimpleNamespace(
         metastore=SimpleNamespace(find=lambda name: tables.get(name.name))
     )
-    return Tombstones(context, nothing, nothing, nothing)
+    return Tombstones(context, nothing)
