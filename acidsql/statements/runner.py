@@ -101,7 +101,7 @@ class Runner:
 
         def run_once() -> DataFrame:
             explained = self._parts.missing.explain_errors(text)
-            with self._composing(), explained, self._background.statement():
+            with file_errors(), explained, self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
@@ -129,6 +129,18 @@ class Runner:
                 plain=None if args else self._literal_rules(),
             )
             parts.transaction_statements.require_allowed(statement, text)
+        # SET and RESET of Spark's change the settings that composed text would need.
+        if isinstance(statement, st.SparkStatement):
+            lazy_text = statement_text.without_time
+            return parts.spark_statements.run(statement, lazy_text, args, glance)
+        with composed_text_conf(self._spark):
+            return self._run_own(statement, statement_text, clock, glance)
+
+    def _run_own(
+        self, statement: st.Statement, statement_text: StatementText, clock: Clock, glance: Glance
+    ) -> DataFrame:
+        """Hand a statement that is not Spark's to the object that runs its kind."""
+        parts, text = self._parts, statement_text.text
         if (skipped := parts.transaction_statements.replay_receipt(statement, text)) is not None:
             self.last_receipt = skipped
             return self._replayed_result(statement, statement_text, skipped)
@@ -140,9 +152,6 @@ class Runner:
                     statement, statement_text, clock, glance.find_readable
                 )
                 return counts
-            case st.SparkStatement():
-                lazy_text = statement_text.without_time
-                return parts.spark_statements.run(statement, lazy_text, args, glance)
             case st.Explain():
                 return self._explain(statement, statement_text)
             case st.CreateTable() if statement.query is not None:

@@ -324,6 +324,8 @@ def test_a_column_of_a_list_may_have_only_nulls(acid):
     acid.insert_into("t", [{"v": None, "id": None, "st": None}])
     acid.insert_into("t", [{"id": 1, "v": None}, {"id": 2, "st": Row(a=3)}])
     acid.insert_into("t", [Row(id=3, v=None, st=None)], by_name=False)
+    acid.insert_into("t", [Row(4, "by position", Row(a=5))], by_name=False)
+    acid.sql("DELETE FROM t WHERE id = 4 AND st.a = 5")
     assert table(acid) == [(1, None, None), (2, None, (3,)), (3, None, None), (None, None, None)]
     changes = [{"id": 1, "v": None}, {"id": 4, "v": None}]
     acid.sql(

@@ -72,6 +72,24 @@ def test_a_quoted_name_is_a_name_where_a_session_has_patterns_of_names(acid, con
     assert spark.conf.get(patterns) == "true"
 
 
+@pytest.mark.parametrize("name, other", [
+    ("spark.sql.parser.quotedRegexColumnNames", "true"),
+    ("spark.sql.lateralColumnAlias.enableImplicitResolution", "false"),
+])  # fmt: skip
+def test_set_and_reset_reach_the_settings_that_statements_change(acid, conf, spark, name, other):
+    default = spark.conf.get(name)
+    conf(name, other)
+    assert acid.sql(f"SET {name}").collect()[0].value == other
+    acid.sql(f"SET {name} = {default}")
+    assert spark.conf.get(name) == default
+    acid.sql(f"SET {name} = {other}")
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert spark.conf.get(name) == other
+    acid.sql(f"RESET {name}")
+    assert spark.conf.get(name) == default
+
+
 @pytest.mark.parametrize("name", SESSIONS)
 def test_a_mixed_script_gives_the_same_in_every_session(acid, conf, name):
     for key, value in SESSIONS[name].items():

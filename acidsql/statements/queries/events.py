@@ -1,4 +1,4 @@
-"""The results of ``reader``: the views that a statement reads, and the events that it yields."""
+"""The results of ``filler``: the views that a statement reads, and the events that it yields."""
 
 from __future__ import annotations
 

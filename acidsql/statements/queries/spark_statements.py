@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
@@ -14,7 +14,7 @@ from acidsql.plan.standins.foreign import (
     refuse_new_location,
 )
 from acidsql.plan.standins.names import Glance
-from acidsql.plan.standins.query import acid_tables, placeholders, rewrite
+from acidsql.plan.standins.query import StandIn, acid_tables, placeholders, rewrite
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.parsed.statements import Effect, Reads, SparkStatement
 from acidsql.sql.text.frames import need_relations
@@ -67,17 +67,29 @@ class SparkStatements:
         composed = Text(text, [*rewritten.edits, *placeholders(text)])
         if not rewritten.standins:
             return self._run_over_frames(composed.verbatim(Span(0, len(text))), statement_text)
-        snapshot = self._context.transactions.read_snapshot([*acid_tables(rewritten.standins)])
+        with jvm.composed_text_conf(self._spark):
+            return self._run_over_standins(statement, statement_text, composed, rewritten.standins)
+
+    def _run_over_standins(
+        self,
+        statement: SparkStatement,
+        statement_text: StatementText,
+        composed: Text,
+        standins: Sequence[StandIn],
+    ) -> DataFrame:
+        """Run a statement that reads ACID tables, or explain it. ``composed`` names the stand-ins
+        in the place of the tables."""
+        snapshot = self._context.transactions.read_snapshot([*acid_tables(standins)])
         mode, span = statement.explained or (None, statement.span)
         query = composed.verbatim(span)
         # Spark runs a statement that is not a query when it is asked for the statement's plan.
         is_query = statement.effect is Effect.READS
         queries = [query] if is_query else []
-        demands = StatementDemands(self._context, rewritten.standins, queries, statement_text)
+        demands = StatementDemands(self._context, standins, queries, statement_text)
         views = self._filler.fill(demands, snapshot)
         if statement.explained is not None:
             rows = lower.frame(self._spark, query, views, statement_text.args)
-            plan = self._explainer.plan(rows, rewritten.standins, snapshot, mode, statement_text)
+            plan = self._explainer.plan(rows, standins, snapshot, mode, statement_text)
             return rows_frame(self._spark, "plan string", [(plan,)])
         with jvm.changed_conf(self._spark, _KEPT_PLANS):
             return lower.frame(self._spark, query, views, statement_text.args, runs=not is_query)

@@ -50,11 +50,10 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
             "or pass a DataFrame that has the columns and no rows: "
             'spark.createDataFrame([], "id INT, name STRING").'
         )
-    # Spark takes the names of a dict in the order of the alphabet.
-    records = [row.asDict() if isinstance(row, Row) else dict(sorted(row.items())) for row in rows]
+    records = [_record(row) for row in rows]
     columns = list(dict.fromkeys(name for record in records for name in record))
     null_columns = {name for name in columns if all(record.get(name) is None for record in records)}
-    if not null_columns:
+    if not null_columns or not all(records):
         return spark.createDataFrame(rows)
     value_columns = [name for name in columns if name not in null_columns]
     types = {}
@@ -65,3 +64,13 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
     return spark.createDataFrame(
         [tuple(record.get(name) for name in columns) for record in records], schema
     )
+
+
+def _record(row: Mapping[str, Any] | Row) -> dict[str, Any]:
+    """Return a row's values by name, in the order in which Spark takes the columns: those of a dict
+    by the alphabet. Without a value for a Row without names, or with a name twice: Spark reads
+    these by position."""
+    if not isinstance(row, Row):
+        return dict(sorted(row.items()))
+    names = getattr(row, "__fields__", ())
+    return dict(zip(names, row, strict=True)) if len(set(names)) == len(row) else {}
