@@ -34,7 +34,7 @@ from acidsql.settings import Settings
 from acidsql.storage.spark.session import jobs
 from acidsql.storage.spark.session.jvm import has_ended
 from acidsql.storage.spark.session.store_conf import give_workers_store_settings, store_settings
-from acidsql.txn import PassedLocks, SessionLocks, TxnManager
+from acidsql.txn import BorrowedLocks, SessionLocks, TxnManager
 
 _log = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class Background:
         self._inline = mode == "inline"
         self._txns = TxnManager(
             metastore, settings(), user=user, host=host,
-            passed=PassedLocks(session_locks) if session_locks and self._inline else None,
+            borrowed_locks=BorrowedLocks(session_locks) if session_locks and self._inline else None,
         )  # fmt: skip
         self._spark, self._id = spark, f"{host}-{id(self)}"
         self._sibling_session: SparkSession | None = None

@@ -15,11 +15,11 @@ This package must not know statements, files or Spark. Read ``txn`` first.
 
 from acidsql.txn.locks import NO_WAIT_SETTINGS
 from acidsql.txn.manager import TxnManager
-from acidsql.txn.session_locks import PassedLocks, SessionLocks
+from acidsql.txn.session_locks import BorrowedLocks, SessionLocks
 from acidsql.txn.snapshot import Snapshot, snapshot_of
 from acidsql.txn.txn import Phase, Txn, abort_quietly
 
 __all__ = [
-    "NO_WAIT_SETTINGS", "PassedLocks", "Phase", "SessionLocks", "Snapshot", "Txn", "TxnManager",
+    "NO_WAIT_SETTINGS", "BorrowedLocks", "Phase", "SessionLocks", "Snapshot", "Txn", "TxnManager",
     "abort_quietly", "snapshot_of",
 ]  # fmt: skip

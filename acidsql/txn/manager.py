@@ -34,7 +34,8 @@ class TxnManager:
         host: The host of this process.
         agent_info: The statement, if ``open`` gets none.
         sleep: Waits for some seconds between two checks of a lock; tests replace it.
-        passed: Locks of another session, for whose statement these transactions work.
+        borrowed_locks: The locks of the session that asked for this work. These transactions do
+            not wait for them.
 
     Attributes:
         session_locks: The locks that the session holds beyond its transactions.
@@ -50,7 +51,7 @@ class TxnManager:
         host: str,
         agent_info: str = "",
         sleep: Callable[[float], None] = time.sleep,
-        passed: OwnLocks | None = None,
+        borrowed_locks: OwnLocks | None = None,
     ) -> None:
         _refuse_unsupported_settings(settings, store)
         self._settings, self._store, self._sleep = settings, store, sleep
@@ -63,7 +64,7 @@ class TxnManager:
         self.session_locks = SessionLocks(
             store, self._open_session, lambda: LockWaiter(store, self.settings, sleep)
         )
-        self._own = passed or self.session_locks
+        self._own = borrowed_locks or self.session_locks
         self.batch: Batch | None = None
 
     @property

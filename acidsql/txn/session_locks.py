@@ -17,7 +17,7 @@ from acidsql.txn.locks import LockWaiter
 from acidsql.txn.txn import Txn, abort_quietly
 
 
-class PassedLocks:
+class BorrowedLocks:
     """The locks of a session, for work of its statements that does not rely on them."""
 
     def __init__(self, locks: SessionLocks) -> None:
@@ -25,7 +25,7 @@ class PassedLocks:
 
     @property
     def txn_id(self) -> int | None:
-        """As ``SessionLocks.txn_id``."""
+        """The id of the SESSION transaction that holds the locks; None: none is held."""
         return self._locks.txn_id
 
     def need_held(self) -> None:

@@ -94,7 +94,9 @@ class Move:
     def __init__(self, old: Side, new: Side, call: str, *, user: str, host: str) -> None:
         self._old, self._new, self._call = old, new, call
         self._managers = [
-            TxnManager(side.store, NO_WAIT_SETTINGS, user=user, host=host, passed=side.locks)
+            TxnManager(
+                side.store, NO_WAIT_SETTINGS, user=user, host=host, borrowed_locks=side.locks
+            )
             for side in (old, new)
         ]
 
