@@ -132,14 +132,14 @@ def _check_and_unwrap_arguments(
             )
 
 
-def _check_and_unwrap_argument(call: str, name: str, value: Any, hint: Any, advice: str) -> Any:
-    """Return the argument, a numpy scalar as its Python value. Raise ArgumentTypeError if it does
-    not fit ``hint``.
-
-    ``call`` is the function's name, and ``advice`` the end of the message.
-    """
+def _check_and_unwrap_argument(
+    function_name: str, name: str, value: Any, type_hint: Any, advice: str
+) -> Any:
+    """Raise ArgumentTypeError if an argument does not fit its type hint; otherwise return it. A
+    numpy scalar is checked and returned as its Python value; those in a list stay as they are.
+    ``advice``: the last sentence of the message, or ""."""
     plain = python_scalar(value) if is_numpy_scalar(value) else value
-    fault = _find_misfit(plain, hint, name)
+    fault = _find_misfit(plain, type_hint, name)
     if fault is None:
         return plain
     place, part, expected = fault
@@ -153,7 +153,7 @@ def _check_and_unwrap_argument(call: str, name: str, value: Any, hint: Any, advi
             advice = f"For a value, pass F.lit({text})."
     shown = "None" if part is None else shown
     raise ArgumentTypeError(
-        f"{call}(): {place} should be {_hint_in_words(expected)}, and is {shown}."
+        f"{function_name}(): {place} should be {_hint_in_words(expected)}, and is {shown}."
         f"{f' {advice}' if advice else ''}",
         arg_name=name, expected_type=_hint_in_words(expected), arg_type=kind,
     )  # fmt: skip

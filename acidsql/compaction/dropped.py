@@ -68,9 +68,10 @@ def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _leaves_and_parents(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """Return the contents of a table's directory at any depth: first ACID and hidden directories as
-    a whole, files and links; second the paths of the directories around these, innermost first. If
-    the directory is a link, it is the only leaf."""
+    """Return what has to be deleted with a table's directory. The leaves are the files, links, ACID
+    directories and hidden directories at any depth; nobody looks into the latter two. The parents
+    are the paths of all other directories, the innermost first, ``path`` last. If ``path`` is a
+    link, it is the only leaf, and there are no parents."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

@@ -53,9 +53,9 @@ class RowChange:
     directories: tuple[str, ...] = ()
 
     def followed_by(self, later: RowChange) -> RowChange:
-        """Return this change and a later one of the same transaction as one, with the directories
-        of both. The numbers of rows are added, and unknown if one is; a later overwriting change
-        counts alone."""
+        """Return this change and a later one of the same transaction as one change. Its directories
+        are always those of both. Its number of rows is the sum, or unknown if either is; if the
+        later change overwrites, it is the later number."""
         directories = (*self.directories, *later.directories)
         if later.is_all:
             return replace(later, directories=directories)
@@ -299,7 +299,7 @@ class TxnStore(CatalogHistory, Protocol):
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
         """Like ``valid_txns`` while the READ_ONLY transaction ``lease`` is open; None if it has
-        ended. *Read-only.*"""
+        ended. READ_ONLY transactions may be among the open ones. *Read-only.*"""
 
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]

@@ -54,8 +54,9 @@ def need_row_ids(table: Table) -> None:
 
 
 def _events(text: str, table: Table, view: str) -> EventQuery:
-    """Compose the events that undo the changes which a view shows: an inserted row is deleted, and
-    a deleted row is inserted under a new row id."""
+    """Return the query whose events undo the changes that ``view`` shows: it deletes each inserted
+    row, and inserts each deleted row again, under a new row id. ``text``: the user's statement.
+    Nothing runs."""
     is_new = f"{CHANGE_TYPE} = '{INSERT}'"
     columns = [
         *(f"CASE WHEN {is_new} THEN {key} END AS {key}" for key in ew.KEYS),

@@ -58,7 +58,7 @@ _PARSED = f"{_PREFIX}parsed"  # the text as a VARIANT: the record and what may b
 
 def change_rows(
     format: str,
-    rows: DataFrame,
+    records: DataFrame,
     schema: str | StructType | None,
     *,
     keys: Sequence[str] | None,
@@ -66,7 +66,9 @@ def change_rows(
     absent: str,
 ) -> DataFrame:
     """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``). A
-    bad record fails the query that reads it. Raise SettingError for a wrong or missing argument,
+    record that is no change (a heartbeat, DDL) gives no row; one that changes ``keys`` gives a
+    delete and an update; a bad one fails the query that reads it. ``absent``: "error" or "null",
+    for a column that a record leaves out. Raise SettingError for a wrong or missing argument,
     AnalysisError if the rows are no records of the format, or lack a column."""
     if format not in FORMATS:
         format_names = ", ".join(FORMATS)
@@ -76,17 +78,16 @@ def change_rows(
     if format in _KEYS_CHANGE and not keys:
         raise SettingError(
             f"changes_from('{format}', …) needs keys=[…]: an update may change the key, and then "
-            "the row of the old key must go.",
-            name="keys",
-        )
+            "the row of the old key must go.", name="keys",
+        )  # fmt: skip
     if sequence is not None and not is_expression(sequence):
         raise SettingError(f"sequence={sequence!r} is not one SQL expression.", name="sequence")
-    rows, fields = records_and_fields(format, rows)
+    records, fields = records_and_fields(format, records)
     envelope: Envelope = FORMATS[format].envelope(fields)
     columns = _table_columns(format, envelope, schema)
     key_indexes = [_column_index(columns, key) for key in keys or ()]
     images = _images(envelope)
-    envelope_rows = rows.selectExpr(
+    envelope_rows = records.selectExpr(
         f"{envelope.op} AS {_PREFIX}op",
         *(f"{image.sql} AS {_PREFIX}{name}" for name, image in images.items()),
         *(f"{image.is_present} AS {_PREFIX}{name}_there" for name, image in images.items()),
@@ -113,9 +114,8 @@ def change_rows(
     good_rows = split_rows.where(_is_good_sql(format, absent))
     return good_rows.selectExpr(
         *(f"{_PREFIX}row.r.c{i} AS {quote(column.name)}" for i, column in enumerate(columns)),
-        f"{_PREFIX}row.op AS _op",
-        *_NAMES[1:],
-    )
+        f"{_PREFIX}row.op AS _op", *_NAMES[1:],
+    )  # fmt: skip
 
 
 # ── the records and the table's columns ──────────────────────────────────────────────────────

@@ -12,7 +12,8 @@ def numbered_batch(txn_app_id: str | None, txn_version: int | None, sink: str = 
     """Return the batch that a program names by application and number; None if it passes neither.
 
     Raises:
-        SettingError: Only one argument was passed, or no store can keep such a name or number.
+        SettingError: Only one argument was passed; or the application's id is none (see
+            ``check_app_id``), or the number is not an integer from 0 to 2^63 - 1.
     """
     if txn_app_id is None and txn_version is None:
         return None
@@ -28,8 +29,8 @@ def numbered_batch(txn_app_id: str | None, txn_version: int | None, sink: str = 
 
 
 def check_app_id(app_id: str) -> None:
-    """Raise SettingError for a name that not every store can keep as it is: 1 to 250 printable
-    characters are allowed."""
+    """Raise SettingError if an application's id (``txn_app_id``) is not a text of 1 to 250
+    printable characters. Not every metastore could keep another one unchanged."""
     is_text = isinstance(app_id, str) and app_id.isprintable()
     if not is_text or not 1 <= len(app_id) <= _APP_ID_MAX:
         raise SettingError(

@@ -278,7 +278,8 @@ def _console() -> Console:
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Write lines to standard output for programs: in UTF-8, whatever the locale."""
+    """Write each line, with a newline, to standard output, in UTF-8 whatever the locale, because
+    programs read it (CSV, JSON)."""
     sys.stdout.flush()
     for line in lines:
         sys.stdout.buffer.write(line.encode() + b"\n")

@@ -91,12 +91,13 @@ def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> st
     return _type_text(parsed, renamed, _BARE_IN_SPARK)
 
 
-def _type_text(node: HiveType, renamed: dict[str, str], bare: re.Pattern[str]) -> str:
-    """Write a type as text: kinds as ``renamed`` says, and names of fields in back quotes unless
-    they match ``bare``."""
-    if node.kind in renamed:
-        return renamed[node.kind]
-    children = [_type_text(child, renamed, bare) for child in node.children]
+def _type_text(node: HiveType, texts_by_kind: dict[str, str], bare: re.Pattern[str]) -> str:
+    """Write a type as text. A type whose kind is in ``texts_by_kind`` becomes that text alone,
+    without its parameters or parts. Names of fields are in back quotes unless all of the name
+    matches ``bare``."""
+    if node.kind in texts_by_kind:
+        return texts_by_kind[node.kind]
+    children = [_type_text(child, texts_by_kind, bare) for child in node.children]
     if node.kind == "struct":
         pairs = zip(node.names, children, strict=True)
         children = [f"{_quoted(name, bare)}:{child}" for name, child in pairs]
@@ -225,16 +226,17 @@ class _Parser:
         return tuple(numbers)
 
     def sized(self, kind: str) -> HiveType:
-        """Parse the length of CHAR (1 to 255) or VARCHAR (1 to 65535). Raise FormatError if it is
-        missing or out of range."""
+        """Parse ``(n)`` behind CHAR or VARCHAR, and return the type. Raise FormatError unless it is
+        one length, from 1 to 255 or 65535."""
         lengths = self.numbers()
         if len(lengths) != 1 or not 1 <= lengths[0] <= _MAX_LENGTH[kind]:
             raise self.error(f"{kind} needs a length from 1 to {_MAX_LENGTH[kind]}")
         return HiveType(kind, lengths)
 
     def decimal(self) -> HiveType:
-        """Parse the precision and scale of a DECIMAL: (10, 0) if both are missing, scale 0 if that
-        is. Raise FormatError if they are out of range."""
+        """Parse ``(precision, scale)`` behind DECIMAL, and return the type. Without brackets it is
+        DECIMAL(10, 0); without a scale, the scale is 0. Raise FormatError if they are out of range.
+        """
         parameters = self.numbers()
         if len(parameters) > 2:
             raise self.error("decimal takes a precision and a scale")

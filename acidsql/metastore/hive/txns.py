@@ -93,11 +93,11 @@ class HiveTxns(HiveRenewals, HiveLedger, HiveHistory, HiveConflicts, HiveWorkers
         return valid
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
-        """Return which transactions are committed now if the transaction ``lease`` is open; None if
-        it has ended.
+        """Return which transactions are committed now if the READ_ONLY transaction ``lease`` is
+        open; None if it has ended.
 
-        One call, but over Hive 3: the list has the READ_ONLY transactions, too. None of them
-        writes.
+        Hive 3 is asked twice. Hive 4 is asked once: its answer lists READ_ONLY transactions, too,
+        so that ``lease`` can be found in it. They write nothing, so the list may have them.
         """
         if self.features.is_hive3:
             return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None

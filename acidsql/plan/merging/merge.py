@@ -217,7 +217,7 @@ def _events(
     """Return SQL of the columns of a MERGE's events, over the joined pairs: the row's key, the
     action, and the new values unless all clauses delete."""
     table = context.table
-    fitted = _fitted_values(context, bound_clauses, pair_types)
+    clause_values = _fitted_values(context, bound_clauses, pair_types)
     inserts = [str(n) for n, item in enumerate(bound_clauses, 1) if item.action == ew.INSERT]
     action = "".join(f" WHEN {n} THEN {item.action}" for n, item in enumerate(bound_clauses, 1))
     keys = [
@@ -231,7 +231,7 @@ def _events(
     if all(item.action == ew.DELETE for item in bound_clauses):
         return [*keys]
     columns = {
-        column.name: _new_value(i, column, bound_clauses, fitted)
+        column.name: _new_value_sql(i, column, bound_clauses, clause_values)
         for i, column in enumerate(table.all_columns)
     }
     return [
@@ -265,27 +265,30 @@ def _fitted_values(
     return fitted
 
 
-def _new_value(
+def _new_value_sql(
     ordinal: int,
     column: Column,
     bound_clauses: Sequence[BoundClause],
-    fitted: dict[tuple[int, str], str],
+    clause_values: dict[tuple[int, str], str],
 ) -> str:
-    """Return SQL of a column's value after the clause that applies to a pair: the clause's value,
-    or the old value. ``fitted``: as `_fitted_values` gives it.
+    """Return SQL of a column's value in the events of a MERGE, by the clause that applies to the
+    pair: the value that the clause sets, or the old value if an UPDATE clause does not set the
+    column. For a DELETE, and where no clause applies, nobody uses the value, which may be NULL.
+    ``clause_values``: by clause number, from 1, and column name.
 
-    If no clause keeps the old value, the SQL does not mention it, and Spark need not read it.
+    If every UPDATE clause sets the column, the SQL does not mention the old value, and Spark need
+    not read it.
     """
     branches = "".join(
-        f" WHEN {number} THEN {fitted[number, column.name]}"
+        f" WHEN {number} THEN {clause_values[number, column.name]}"
         for number in range(1, len(bound_clauses) + 1)
-        if (number, column.name) in fitted
+        if (number, column.name) in clause_values
     )
     old = f"{OLD}{ordinal}"
     if not branches:
         return old
     is_kept = any(
-        item.is_update and (number, column.name) not in fitted
+        item.is_update and (number, column.name) not in clause_values
         for number, item in enumerate(bound_clauses, 1)
     )
     return f"CASE {CLAUSE}{branches}{f' ELSE {old}' if is_kept else ''} END"

@@ -288,26 +288,28 @@ class _Assignment:
         cast = f"try_cast({sql} AS {target_sql})"
         return f"CASE WHEN {sql} IS NOT NULL AND {cast} IS NULL THEN {failure} ELSE {cast} END"
 
-    def _parse_text_sql(self, sql: str, target: HiveType, target_sql: str) -> str:
-        """Return SQL that parses a text as a value of the target type. A text that is none fails
-        the job, or becomes NULL with the policy LEGACY, by which a fraction is cut off for an
-        integer."""
-        cast = f"try_cast({sql} AS {target_sql})"
+    def _parse_text_sql(self, text_sql: str, target: HiveType, target_sql: str) -> str:
+        """Return SQL that casts a text to the target type. If the cast is impossible, or a
+        timestamp has a time zone, the SQL fails the job; with the policy LEGACY it gives NULL.
+        LEGACY also drops the fraction of a text for an integer column: '1.5' is 1."""
+        cast = f"try_cast({text_sql} AS {target_sql})"
         if self._policy is Policy.LEGACY and target.kind in _INTEGERS:
             # As in Hive, '1.5' is 1, and '.5' is 0.
-            with_zero = f"regexp_replace({sql}, '^([ ]*[-+]?)[.](?=[0-9])', '$10.')"
+            with_zero = f"regexp_replace({text_sql}, '^([ ]*[-+]?)[.](?=[0-9])', '$10.')"
             cast = f"try_cast(regexp_replace({with_zero}, '[.][0-9]*[ ]*$', '') AS {target_sql})"
         is_invalid = f"{cast} IS NULL"
         if target.kind == "timestamp":
-            is_invalid = f"({is_invalid} OR {sql} RLIKE {literal(_HAS_ZONE)})"
-        fallback = "NULL" if self._policy is Policy.LEGACY else self._invalid_text_sql(sql, target)
-        return f"CASE WHEN {sql} IS NOT NULL AND {is_invalid} THEN {fallback} ELSE {cast} END"
+            is_invalid = f"({is_invalid} OR {text_sql} RLIKE {literal(_HAS_ZONE)})"
+        fallback = (
+            "NULL" if self._policy is Policy.LEGACY else self._invalid_text_sql(text_sql, target)
+        )
+        return f"CASE WHEN {text_sql} IS NOT NULL AND {is_invalid} THEN {fallback} ELSE {cast} END"
 
-    def _invalid_text_sql(self, sql: str, target: HiveType) -> str:
-        """Return SQL that fails the job, because a text is no value of the target type."""
+    def _invalid_text_sql(self, text_sql: str, target: HiveType) -> str:
+        """Return SQL that fails the job, because the text is no value of the target type."""
         kind = str(target).upper()
         message = literal(f"This text is no {kind}, which column '{self._column}' takes: ")
-        return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {sql})")
+        return raise_dynamic_sql("CAST_INVALID_INPUT", "22018", f"concat({message}, {text_sql})")
 
     def _convert_nested(
         self, sql: str, source: HiveType, target: HiveType, depth: int, old_sql: str | None

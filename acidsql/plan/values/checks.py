@@ -178,11 +178,13 @@ def constraint_of_fragment(
     return next((name for name, at in places.items() if at.start <= start < at.end), None)
 
 
-def _violation_sql(table: Table, name: str, condition: str) -> str:
-    """Return SQL that fails the job with CHECK_CONSTRAINT_VIOLATION; its message has the values
-    that the row has in the condition's columns."""
+def _violation_sql(table: Table, constraint: str, condition: str) -> str:
+    """Return SQL that fails the job with CHECK_CONSTRAINT_VIOLATION wherever it is evaluated. Its
+    message names the constraint, and the row's values in the columns that ``condition`` names."""
     condition_columns = columns_of(condition, table.all_columns)
-    violation = f"A row breaks the CHECK constraint '{name}' of {table.name}: {condition} is false"
+    violation = (
+        f"A row breaks the CHECK constraint '{constraint}' of {table.name}: {condition} is false"
+    )
     message_parts = (
         [literal(f"{violation} for "), values_text_sql(condition_columns)]
         if condition_columns

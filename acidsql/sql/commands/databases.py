@@ -42,8 +42,8 @@ def parse_create_database(c: Cursor) -> CreateDatabase:
 
 
 def parse_alter_database(c: Cursor) -> AlterDatabase | None:
-    """Parse ``ALTER DATABASE d SET|UNSET DBPROPERTIES (…)``; return None for any other ALTER
-    DATABASE, which Spark runs."""
+    """Parse ``ALTER DATABASE d SET|UNSET [DB]PROPERTIES (…)``; the cursor is at ALTER. Return None
+    for any other ALTER DATABASE, which Spark runs; the cursor has moved then."""
     c.take(2)
     if not c.token.is_name:
         return None

@@ -57,7 +57,7 @@ def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
             comment = c.take_string("the comment in quotes")
         else:
             pairs = parse_properties(c)
-    return CreateView(name, _parse_query(c), columns, comment, pairs, or_replace, if_not_exists)
+    return CreateView(name, _take_as_query(c), columns, comment, pairs, or_replace, if_not_exists)
 
 
 def _reads_acid(c: Cursor, is_ours: IsOurs) -> bool:
@@ -86,9 +86,10 @@ def _parse_column(c: Cursor) -> ViewColumn:
     return ViewColumn(name, c.take_string("the comment in quotes") if c.accept("COMMENT") else None)
 
 
-def _parse_query(c: Cursor) -> Query:
-    """Parse ``AS query``, which is unread and goes to the statement's end. A query that reads a
-    DataFrame raises UnsupportedError, because the view would last longer."""
+def _take_as_query(c: Cursor) -> Query:
+    """Take ``AS`` and the query after it, which is the rest of the statement; return its place,
+    unparsed. Raise UnsupportedError if the query names a DataFrame, ``{df}``, because the view
+    would last longer; SqlSyntaxError if no query begins there."""
     c.expect("AS")
     if not c.is_at_any(QUERY_STARTS):
         c.fail("Expected a query")
@@ -140,4 +141,4 @@ def parse_alter_view(c: Cursor, is_ours: IsOurs) -> AlterView | RenameView | Non
         c.refuse(f"ALTER VIEW … {c.token.upper} is not supported: CREATE OR REPLACE VIEW is")
     if not c.is_at("AS"):
         c.fail("Expected AS or RENAME TO")
-    return AlterView(name, _parse_query(c))
+    return AlterView(name, _take_as_query(c))

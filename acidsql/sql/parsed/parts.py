@@ -28,7 +28,8 @@ Value = Span | Default
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Any text that Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES with more, (…)."""
+    """The place of a text that Spark reads as a query: SELECT, WITH, FROM, TABLE, VALUES with more,
+    (…)."""
 
     span: Span
 

@@ -158,10 +158,11 @@ class References:
             block_id = self.blocks[block_id].parent
 
     def virtual_columns_by_block(self) -> dict[int, set[str]]:
-        """Return the virtual columns (as ``row__id``) that each block, or a block inside of it,
-        mentions: the block's number → names. Blocks without any are left out.
+        """Return, by block number, the lower-cased virtual columns (such as ``row__id``) that the
+        block or a block inside it mentions. Blocks without any are left out.
 
-        A correlated subquery may mean the ``row__id`` of a block around it.
+        Inner blocks count because a correlated subquery may mean the ``row__id`` of a block around
+        it.
         """
         columns_by_block: dict[int, set[str]] = {}
         for block in self.blocks:

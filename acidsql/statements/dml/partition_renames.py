@@ -86,7 +86,8 @@ class PartitionRenames(Family):
     def _old_and_new_partitions(
         self, table: Table, statement: st.RenamePartition, text: str
     ) -> tuple[list[str], str]:
-        """Return the directories of the old partition, and the directory of the new partition.
+        """Return the names of the old partition's directories, and the name of the new one's, below
+        the table's directory, such as ``p1=a/p2=1``.
 
         Programs other than Hive may have made several directories for one value, such as p=1 and
         p=01.
@@ -94,6 +95,7 @@ class PartitionRenames(Family):
         Raises:
             AnalysisError: There is no old partition, the new partition exists already, or a clause
                 does not name all columns, or names another.
+            ConstraintError: A value does not fit its column's type.
             UnsupportedError: A partition column has a type that has several texts for one value,
                 such as double or timestamp.
         """

@@ -194,9 +194,9 @@ class Preparer:
     def prepare_create_as_select(
         self, statement: st.CreateTable, statement_text: StatementText
     ) -> PreparedStatement:
-        """Prepare CREATE TABLE … AS SELECT: define the new table, by its query's columns, and the
-        one query that makes its rows. Nothing is created or locked. Raise SqlError if the text is
-        wrong, and the errors of ``define_table``."""
+        """Prepare CREATE TABLE … AS SELECT: derive the new table from the query's columns, and
+        rewrite the query that makes its rows. Nothing is created or locked. Raise SqlError if the
+        text is wrong, and the errors of ``define_table``."""
         assert statement.query is not None
         readable, double_quoted = self._names.find_readable, statement_text.double_quoted
         rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)

@@ -37,9 +37,10 @@ _FINDINGS = "severity string, path string, finding string, message string, advic
 
 @dataclass(frozen=True, slots=True)
 class _Inspection:
-    """The contents of a table's directory, and the metastore's facts about the table."""
+    """The contents of a table's directory, the metastore's facts about the table, and the check
+    that can read the files."""
 
-    checking: TableCheck
+    check: TableCheck
     files: list[FoundFile]
     catalog_facts: CatalogFacts
     litter: list[Finding]
@@ -73,10 +74,10 @@ class TableChecks(Family):
             The check, for checks of files that follow, and its findings.
         """
         with self._inspect(table) as inspection:
-            checking, files, facts = inspection.checking, inspection.files, inspection.catalog_facts
-            missing_findings = missing_places(checking.fs, table, facts)
+            table_check, files, facts = inspection.check, inspection.files, inspection.catalog_facts
+            missing_findings = missing_places(table_check.fs, table, facts)
             catalog_findings = check_catalog(table, files, facts)
-            return checking, [*inspection.litter, *missing_findings.values(), *catalog_findings]
+            return table_check, [*inspection.litter, *missing_findings.values(), *catalog_findings]
 
     def _findings(self, table: Table, *, all_rows: bool) -> list[Finding]:
         """Return the findings of all checks, in no order. A directory that was to be deleted, and
@@ -84,21 +85,23 @@ class TableChecks(Family):
         with self._inspect(table, all_rows=all_rows) as inspection, job_errors():
             findings = [
                 *inspection.litter,
-                *inspection.checking.run(self._spark, inspection.files, inspection.catalog_facts),
+                *inspection.check.run(self._spark, inspection.files, inspection.catalog_facts),
             ]
             return [
                 finding
                 for finding in findings
-                if not _is_cleared_away(inspection.checking.fs, finding)
+                if not _is_cleared_away(inspection.check.fs, finding)
             ]
 
     @contextmanager
     def _inspect(self, table: Table, *, all_rows: bool = False) -> Iterator[_Inspection]:
-        """List the table's files in a snapshot, and yield them with the metastore's facts and the
-        litter (hidden directories that nobody needs).
+        """List the table's files in a snapshot. Yield them with the check that can read them
+        (``all_rows``: each row, otherwise footers alone), the metastore's facts, and the litter
+        (hidden directories that nobody needs).
 
-        If the table is changed or dropped meanwhile, this raises an error at the end of the block:
-        SnapshotTooOldError, TableChangedError or CatalogError.
+        If the table is changed or dropped meanwhile, SnapshotTooOldError, TableChangedError or
+        CatalogError is raised at the end of the block, in place of an AcidSqlError or OSError of
+        the block. SnapshotTooOldError is also raised at the start, if a partition was dropped.
         """
         name, fs = table.name, filesystem_for(table.location)
         snapshot = self._transactions.read_snapshot([name])
@@ -118,9 +121,9 @@ class TableChecks(Family):
                 columns=[column.name for column in table.partition_columns],
                 oldest=self._oldest_version(table),
             )  # fmt: skip
-            checking = TableCheck(fs, table, write_ids, txns, all_rows)
+            table_check = TableCheck(fs, table, write_ids, txns, all_rows)
             yield _Inspection(
-                checking, files, self._catalog_facts(table, partition_names, write_ids), litter
+                table_check, files, self._catalog_facts(table, partition_names, write_ids), litter
             )
 
     def _catalog_facts(

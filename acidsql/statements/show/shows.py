@@ -192,10 +192,10 @@ class ShowStatements(Family):
         return self._frame("col_name string", [(column.name,) for column in table.all_columns])
 
     @runs(st.DescribeTable)
-    def _describe_table(self, statement: st.DescribeTable, text: str) -> DataFrame:
-        """Run DESCRIBE of a table or view, or of one column: a row of name, type and comment for
-        each column, partition columns once more under a heading; EXTENDED adds facts and
-        statistics."""
+    def _describe_table_or_column(self, statement: st.DescribeTable, text: str) -> DataFrame:
+        """Run DESCRIBE. A table or view gives a row of name, type and comment for each column,
+        partition columns once more under a heading, and with EXTENDED facts and statistics. One
+        column gives rows of other columns (see ``_describe_column``)."""
         table = self._names.require_table_or_view(statement.name, text)
         if statement.column is not None:
             return self._describe_column(table, statement, text)
@@ -210,9 +210,9 @@ class ShowStatements(Family):
         return self._frame("col_name string, data_type string, comment string", rows)
 
     def _describe_column(self, table: Table, statement: st.DescribeTable, text: str) -> DataFrame:
-        """Return what DESCRIBE says of one column, as rows of name and value: name, type, comment,
-        and with EXTENDED its statistics. As in Spark, NULL is the text "NULL". Raise AnalysisError
-        if there is no such column."""
+        """Return what DESCRIBE says of one column, as rows of ``info_name`` and ``info_value``: its
+        name, type, comment, and with EXTENDED its statistics. As in Spark, NULL is the text "NULL".
+        Raise AnalysisError if there is no such column."""
         assert statement.column is not None
         column = require_column_of_ddl(text, table, statement.column)
         rows: list[tuple[str, str | None]] = [

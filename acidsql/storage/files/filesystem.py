@@ -60,9 +60,9 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
 
 
 def _unwrapped_filesystem(location: str) -> FileSystem:
-    """Return the file system of a location, without the wrapper of a test. Stores are opened with
-    the settings that this process or task has now.
-    """
+    """Return the file system of a location, without the wrapper that a test may have installed. An
+    object store is opened with the settings that this process or task has now. The errors are those
+    of ``filesystem_for``."""
     scheme, root = scheme_and_root(location)
     if scheme in OBJECT_STORES:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))

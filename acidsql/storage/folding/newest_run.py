@@ -83,19 +83,20 @@ class _DeltaStep:
         self.kinds |= older.kinds
 
 
-def newest_run(listing: Listing, most: int) -> DeltaRun | None:
-    """Choose the deltas for a size-tiered minor compaction.
+def newest_run(listing: Listing, max_directories: int) -> DeltaRun | None:
+    """Choose the newest deltas and delete deltas for a size-tiered minor compaction.
 
-    From the newest on, the next older delta is taken, too, if it has at most ``SIZE_RATIO`` times
-    the bytes of all that are taken already, or if otherwise more than ``most`` directories would be
-    there after the compaction.
+    The run begins with the newest and grows towards the older ones, as long as the next one has at
+    most ``SIZE_RATIO`` times the bytes of the run, or the compaction would otherwise leave more
+    than ``max_directories`` directories. Deltas whose ranges of write ids overlap are taken
+    together.
 
     Args:
         listing: The files that a compactor sees.
-        most: The greatest number of deltas and delete deltas after the compaction.
+        max_directories: The greatest number of deltas and delete deltas after the compaction.
 
     Returns:
-        The run; None if there are no deltas.
+        The run; None if there are neither deltas nor delete deltas.
     """
     steps = _groups_of_overlapping_deltas(listing)
     if not steps:
@@ -104,7 +105,10 @@ def newest_run(listing: Listing, most: int) -> DeltaRun | None:
     directories_left = sum(step.directories for step in steps)
     for older in reversed(steps):
         # The results are one directory of each kind.
-        if older.bytes > SIZE_RATIO * run.bytes and directories_left + len(run.kinds) <= most:
+        if (
+            older.bytes > SIZE_RATIO * run.bytes
+            and directories_left + len(run.kinds) <= max_directories
+        ):
             break
         run.add(older)
         directories_left -= older.directories

@@ -38,19 +38,21 @@ def rebalance(
     table: Table,
     folds: Sequence[BucketFold],
     spec: FoldSpec,
-    buckets: int,
+    max_buckets: int,
     order_by: str | None = None,
 ) -> list[Record]:
-    """Write all rows under new row ids. A first job counts the rows, a second one writes them.
+    """Spread the live rows evenly over bucket ids, and number them anew from 0 (see the module).
 
-    One task numbers all rows, because all rows are in one order.
+    Rows keep their write ids; with ``order_by`` every row gets the highest one. A first job counts
+    the rows, a second one writes them. One task numbers all rows, because all rows are in one
+    order.
 
     Args:
         spark: The session.
         table: The table: full ACID and not bucketed.
         folds: The folds that read the table's rows; at least one, all of one partition.
         spec: How to write the rows.
-        buckets: The number of bucket ids.
+        max_buckets: The number of bucket ids; a few rows may get fewer.
         order_by: SQL of an order, over the table's columns; None: the order of the row ids.
 
     Returns:
@@ -62,7 +64,7 @@ def rebalance(
     """
     rows = _live_rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
-    rows_per_bucket = max(1, -(-total // buckets))
+    rows_per_bucket = max(1, -(-total // max_buckets))
     # The order is unique, so a task that runs again numbers the rows in the same way.
     row_id = f"{WRITE_ID}, {BUCKET_PROPERTY}, {ROW_ID}"
     order = row_id if order_by is None else f"{order_by}, {row_id}"
@@ -74,7 +76,7 @@ def rebalance(
         f"CAST({_NUMBER} AS BIGINT) AS {ROW_ID}",
         *(quote(column.name) for column in table.columns),
     )
-    sorted_ = placed_rows.repartition(buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
+    sorted_ = placed_rows.repartition(max_buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
     # mapInArrow treats dots and back-quotes in names as syntax.
     plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed_rows.columns))))
     records = plain.mapInArrow(

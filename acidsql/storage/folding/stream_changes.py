@@ -92,9 +92,12 @@ def feed_ddl(table: Table, keys: Sequence[str]) -> str:
 def feed_reads(
     reads: Sequence[StreamRead], keys: Sequence[str], commits: Mapping[int, tuple[int, int]]
 ) -> list[FeedRead]:
-    """Return the tasks of a batch: one for each file; with keys as few as the files' size allows,
-    each of which also knows the other tasks' files. ``commits``: time (in milliseconds) and
-    transaction of each version.
+    """Divide the files of a batch into tasks.
+
+    Without keys every file has its own task. With keys there are as few tasks as the files' size
+    allows, and each also knows the files of the others, because a deleted row and its new version
+    may be in any two. ``commits``: for each version (a write id), the time of the commit (in
+    milliseconds) and the transaction.
     """
     if not keys:
         return [FeedRead((read,), (), (), commits) for read in reads]

@@ -212,15 +212,24 @@ def _bucket_id_of_read(read: FileRead) -> int | None:
 
 
 def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a read, with the columns of ``stream_ddl``. Raises SnapshotTooOldError."""
+    """Yield those rows of a file that its read is to show (see ``Shows``), with the columns of
+    ``stream_ddl``. This runs in a task.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+    """
     for batch, _ in stream_events(stream_read, table):
         yield to_shown_columns(batch, table, stream_read.read.partition)
 
 
 def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-    """Yield the rows of a read, as ``read_for_query`` gives them, in batches, none empty. Each
-    comes with an array of its rows' versions: the write ids that inserted them or, for deleted
-    rows, that deleted them.
+    """Yield those rows of a file that its read is to show (see ``Shows``), with their versions.
+    This runs in a task, without Spark.
+
+    Yields:
+        Rows with the columns of ``read_for_query``, in batches, none of them empty; and an array of
+        the rows' versions: the write id that inserted a row or, if the read is of deleted rows, the
+        one that deleted or overwrote it.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -272,9 +281,8 @@ def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
 
 
 def _delete_events(stream_read: StreamRead) -> Iterator[pa.RecordBatch]:
-    """Yield the visible delete events of the read's files. Raises SnapshotTooOldError if one is
-    gone.
-    """
+    """Yield the visible delete events of the read's files of delete events. Raises
+    SnapshotTooOldError if one is gone."""
     for read in stream_read.deletes:
         with naming_missing(str(read.path)):
             yield from read_deletes(read)

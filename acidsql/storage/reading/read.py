@@ -139,9 +139,8 @@ def _list_partitions(
 def _needed_listings(
     spark: SparkSession, table: Table, listings: list[Listing], demand: Demand
 ) -> list[Listing]:
-    """Return the listings of partitions that can have rows for which the demand's condition
-    holds.
-    """
+    """Return the listings of partitions that can have rows for which the demand's condition holds.
+    An unpartitioned table keeps its listing."""
     if not table.partition_columns:
         return listings
     names = [listing.partition for listing in listings]

@@ -17,7 +17,11 @@ from acidsql.storage.tables.listing import EventFile, Listing
 
 
 def changed_a_common_row(
-    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+    spark: SparkSession,
+    table: Table,
+    partition: str,
+    their_write_id: int,
+    own_directories: Sequence[str],
 ) -> bool:
     """Compare two transactions' delete events in one partition, in a Spark job.
 
@@ -26,25 +30,28 @@ def changed_a_common_row(
         table: The table that both changed.
         partition: The directory below the table's; "" if unpartitioned.
         their_write_id: The write id of the other transaction, which updated or deleted rows there.
-        ours: The directories that this transaction published, of any table.
+        own_directories: The directories that this transaction published, of any table.
 
     Returns:
-        True if both deleted or updated a common row. Also True if this is unknown, because the
-        other transaction's delete events are gone.
+        True if both deleted or updated a common row. Also True if this is unknown, because files of
+        either are gone. False if this transaction published no delete events in the partition.
     """
     try:
-        return _changed_a_common_row(spark, table, partition, their_write_id, ours)
+        return _changed_a_common_row(spark, table, partition, their_write_id, own_directories)
     except (FileNotFoundError, SnapshotTooOldError):
         return True
 
 
 def _changed_a_common_row(
-    spark: SparkSession, table: Table, partition: str, their_write_id: int, ours: Sequence[str]
+    spark: SparkSession,
+    table: Table,
+    partition: str,
+    their_write_id: int,
+    own_directories: Sequence[str],
 ) -> bool:
     """Whether both transactions' delete events name a common row. True if the other one has no
-    delete events there, because they may be gone; False if only ``ours`` have none. Raises
-    FileNotFoundError or SnapshotTooOldError if files are gone.
-    """
+    delete events there, because they may be gone; False if only ``own_directories`` have none.
+    Raises FileNotFoundError or SnapshotTooOldError if files of either are gone."""
     fs = filesystem_for(table.location)
     place = f"{table.location}/{partition}".rstrip("/")
     their_paths = [
@@ -55,7 +62,9 @@ def _changed_a_common_row(
     if not their_paths:
         return True
     own_delete_deltas = [
-        path for path in ours if path.rpartition("/")[0] == place and _is_delete_delta(path)
+        path
+        for path in own_directories
+        if path.rpartition("/")[0] == place and _is_delete_delta(path)
     ]
     if not own_delete_deltas:
         return False

@@ -79,7 +79,7 @@ def _try_worker(spark: SparkSession, warehouse: str, path: str) -> None:
     """
     rows = spark.read.schema("value string").text(path_pattern(path), wholetext=True)
     try:
-        rows_there = rows.mapInArrow(_look_function(path), _DDL).collect()
+        rows_there = rows.mapInArrow(_worker_probe(path), _DDL).collect()
     except AnalysisException as error:
         raise _warehouse_not_seen_error(warehouse, "the server") from error
     except PySparkException as error:
@@ -105,12 +105,12 @@ def _try_worker(spark: SparkSession, warehouse: str, path: str) -> None:
         raise _warehouse_not_seen_error(warehouse, f"a Python worker of the server ({worker.seen})")
 
 
-def _look_function(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python task: a row with the versions of acidsql and pyarrow, and
-    the file's text, or the error of reading it.
-    """
+def _worker_probe(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return a function for ``mapInArrow`` that reports what a Python worker can do. For each batch
+    it yields one row: the worker's versions of acidsql and pyarrow, and the file's text or the
+    error of reading it. Without a batch, because the server sees no file, it yields nothing."""
 
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             try:
                 with filesystem_for(path).open_input(path) as file:
@@ -120,7 +120,7 @@ def _look_function(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[p
             row = {"acidsql": [acidsql.__version__], "pyarrow": [pa.__version__], "seen": [content]}
             yield pa.RecordBatch.from_pydict(row)
 
-    return look
+    return probe
 
 
 def _unfit_workers_error(cause: str) -> SettingError:

@@ -41,11 +41,11 @@ class StatementTime:
         self._values: dict[frozenset[str], Any] = {}  # Scala's maps, by the zones of their clocks
 
     def put_into(self, rows: DataFrame) -> DataFrame:
-        """Return the same rows, lazily, as they are at the statement's time whenever they are
-        evaluated.
+        """Return the same rows, lazily, with current_timestamp() and the other clocks in their plan
+        replaced by the statement's time.
 
-        The first query with a clock fixes the time. Without a JVM the rows are returned as they
-        are: a server does not show their plan.
+        The first query that has a clock fixes that time. Over Spark Connect, where the plan cannot
+        be reached, the rows are returned unchanged.
         """
         spark = rows.sparkSession
         if is_remote(spark):

@@ -110,8 +110,10 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             columns are passed on.
 
     Yields:
-        The batches with the number of rows in ``rows``, and with ``problem`` filled in where it was
-        null. The number of rows is null for a file that is gone, or cannot be read.
+        The batches with the number of rows of each ORC or Parquet file in ``rows``, and with
+        ``problem`` filled in where it was null. The number of rows is null for a directory without
+        files, for a file that is gone or cannot be read, and for one whose problem was known
+        before: that one is not opened.
     """
     input_columns = ("file", "path", "rows", "kind", "problem")
     for batch in batches:

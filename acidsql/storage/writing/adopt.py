@@ -62,7 +62,7 @@ def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
     acid = [entry for entry in entries if entry.is_dir and parse_directory(entry.name) is not None]
     has_base = any(entry.name.startswith("base_") for entry in acid)
     other_entries = [] if has_base else [entry for entry in entries if entry not in acid]
-    files = sorted(_plain_files(fs, other_entries), key=lambda entry: entry.path)
+    files = sorted(_visible_files_below(fs, other_entries), key=lambda entry: entry.path)
     return DirectoryContents(path, tuple(acid), tuple(files))
 
 
@@ -88,10 +88,10 @@ def check_partitions(fs: FileSystem, location: str, columns: Sequence[str]) -> N
         check_partitions(fs, entry.path, columns[1:])
 
 
-def _plain_files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
-    """List the plain files of these entries, at any depth, without hidden and empty ones. Raises
-    FormatError for a directory ``name=value``, and for a link to a directory.
-    """
+def _visible_files_below(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
+    """List the files among these entries and, at any depth, in their directories, without hidden
+    entries and empty files. Raise FormatError for a directory with = in its name, which looks like
+    a partition, and for a link to a directory."""
     files = []
     for entry in entries:
         if is_hidden(entry.name):
@@ -103,17 +103,20 @@ def _plain_files(fs: FileSystem, entries: Sequence[Entry]) -> list[Entry]:
                 path=entry.path,
             )
         if entry.is_dir:
-            files += _plain_files(fs, fs.list(entry.path))
+            files += _visible_files_below(fs, fs.list(entry.path))
         elif entry.size:
             files.append(entry)
     return files
 
 
 def plain_files(fs: FileSystem, contents: DirectoryContents) -> list[Entry]:
-    """List the files in the bases and deltas of an insert-only table. Raises FormatError for a link
-    to a directory.
+    """List the files in the bases and deltas of an insert-only table, at any depth, without hidden
+    and empty ones.
+
+    Raises:
+        FormatError: There is a link to a directory, or a directory with = in its name.
     """
-    return _plain_files(fs, contents.acid)
+    return _visible_files_below(fs, contents.acid)
 
 
 def _refuse_link(entry: Entry) -> None:
@@ -220,13 +223,15 @@ def _name(number: int) -> str:
     return f"{plain_name(bucket_id)}_copy_{copy_number}" if copy_number else plain_name(bucket_id)
 
 
-def unreadable_as_full_acid(fs: FileSystem, path: str) -> str | None:
-    """Return the path of a file or directory in an insert-only table's directory that full-ACID
-    readers would not see, or would read in another way.
+def unreadable_as_full_acid(fs: FileSystem, directory: str) -> str | None:
+    """Return the first path that full-ACID readers would not see, or would read in another way, in
+    the directory of an insert-only table without partitions, or of one partition; None if there is
+    none.
 
-    Hidden ones do not count. None if there is no such path.
+    There may be only bases and deltas in it, and in these only files with names like 000000_0.
+    Hidden names are skipped.
     """
-    for entry in fs.list(path):
+    for entry in fs.list(directory):
         if is_hidden(entry.name):
             continue
         if not entry.is_dir or parse_directory(entry.name) is None:

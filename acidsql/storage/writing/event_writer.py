@@ -173,31 +173,32 @@ class _InsertWriter:
         """Write rows into a file under the next row ids of their bucket id; count new versions of
         rows, and note which rows they replace if the statement wants it.
         """
-        first = self._next_row_id.get(bucket_id, 0)
+        first_row_id = self._next_row_id.get(bucket_id, 0)
         file.writer.write_inserts(
             rows.select(self._names),
             write_id=self._spec.write_id,
             bucket_property=bucket_codec.encode(bucket_id, self._spec.insert_statement_id),
-            first_row_id=first,
+            first_row_id=first_row_id,
         )
-        self._next_row_id[bucket_id] = first + rows.num_rows
+        self._next_row_id[bucket_id] = first_row_id + rows.num_rows
         if ACTION in rows.schema.names:
             updates = pc.equal(pc.bit_wise_and(rows.column(ACTION), DELETE), DELETE)
             file.updated += pc.sum(updates).as_py() or 0
             if self._spec.notes_replaced:
-                self._note_replaced(file, rows.filter(updates), pc.indices_nonzero(updates), first)
+                self._note_replaced(
+                    file, rows.filter(updates), pc.indices_nonzero(updates), first_row_id
+                )
 
     def _note_replaced(
-        self, file: _InsertFile, rows: pa.RecordBatch, places: pa.Array, first: int
+        self, file: _InsertFile, rows: pa.RecordBatch, places: pa.Array, first_row_id: int
     ) -> None:
-        """Write which rows are replaced, into a file beside the bucket file. ``rows``: the new
-        versions, with the row ids of the old ones; ``places``: their places in a batch, whose
-        first row has the row id ``first``.
-        """
+        """Write the new and the old row id of each updated row into the file beside the bucket
+        file. ``rows``: the new versions, with the row ids of the old ones; ``places``: their
+        positions in the written batch, whose first row got the row id ``first_row_id``."""
         if file.replaced is None:
             path = staged_path(self._spec.staging, "replaced", self._task)
             file.replaced = StagedFile(self._fs, path, replaced_writer)
-        row_ids = pc.add(places.cast(pa.int64()), first)
+        row_ids = pc.add(places.cast(pa.int64()), first_row_id)
         file.replaced.writer.write_inserts(replaced_rows(rows, row_ids), 0, 0, 0)
 
     def _count_nulls(self, batch: pa.RecordBatch) -> None:

@@ -94,10 +94,10 @@ def write_events(
 def _write_batches(
     batches: Batches, table: Table, spec: ew.WriteSpec, *, is_fast: bool
 ) -> list[ew.Record]:
-    """Run the job over these batches, and return its records. With ``is_fast``, only the delete
-    stage runs if the events can only delete and the query is repeatable. Raises
-    TransientTxnError if a file of the source was changed meanwhile.
-    """
+    """Run the job over these batches, and return its records. With ``is_fast``, SQL may compute the
+    buckets, and events that can only delete, of a repeatable query, run the delete stage alone.
+    Only then is TransientTxnError raised, after the job, if a file that the query reads outside the
+    table's directory was changed meanwhile."""
     events = batches.rows
     # A statement that only deletes has no rows to write, so it needs no insert stage. Without the
     # records of that stage the driver would not see a task that ran twice. This is safe if the

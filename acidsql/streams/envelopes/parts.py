@@ -20,6 +20,9 @@ _LONG = literal("[0-9.]{39}|[0-9.]{17}[eE]|[0-9][eE][+]?[0-9]{3}")
 class RecordFields:
     """The fields of a record: those of its JSON text, or columns that were parsed already.
 
+    The methods that take a path raise AnalysisError if two fields of a parsed record have a name of
+    the path in different cases.
+
     Args:
         columns: The columns of the DataFrame; None for a text.
     """
@@ -127,8 +130,15 @@ class RowImage:
     is_present: str = "false"
 
     def raw_value(self, column: str) -> tuple[str, DataType] | None:
-        """Return SQL of a column's value, whatever the case of its name, and its type: VARIANT in a
-        map. None if a struct lacks the column."""
+        """Return SQL of a column's value in the image, not yet converted to the column's type, and
+        the value's own type; the name may be in any case.
+
+        In a map every value is a VARIANT, NULL for a missing name. None if the image is a struct
+        without the column.
+
+        Raises:
+            AnalysisError: Two fields of the struct have the name.
+        """
         if self.kind is None:
             return f"try_element_at({self.sql}, {literal(column.lower())})", VariantType()
         field = find_field(self.kind, column)
@@ -136,7 +146,11 @@ class RowImage:
 
     def lacks_column(self, column: str) -> str:
         """Return SQL that is true if the image leaves the column out; for a struct, if its type
-        does, or GoldenGate's flag ``…_isMissing`` says so. A NULL in the image is a value."""
+        does, or GoldenGate's flag ``…_isMissing`` says so. A NULL in the image is a value.
+
+        Raises:
+            AnalysisError: Two fields of the struct have the name.
+        """
         if self.kind is None:
             return f"NOT map_contains_key({self.sql}, {literal(column.lower())})"
         flag = self.raw_value(f"{column}_isMissing")  # of GoldenGate's Avro

@@ -96,18 +96,18 @@ class Store:
     @contextmanager
     def _write(self, statements: Sequence[str]) -> Iterator[Connection]:
         """Run a block in a store transaction that begins with these statements and may write.
-        Before it, wait until this process's other threads have ended theirs; MetastoreError after
-        the busy time-out."""
+        Before it, wait until other threads that use this Store have ended theirs; raise
+        MetastoreError if the wait is longer than the busy time-out."""
         # Threads of this process wait here. If they waited in the database, each would keep a
         # connection, and the pool would have none left for readers.
         self._leave_parents_connections()
-        with self._writers_turn(), self._begin(statements, writes=True) as connection:
+        with self._one_writing_thread(), self._begin(statements, writes=True) as connection:
             yield connection
 
     @contextmanager
-    def _writers_turn(self) -> Iterator[None]:
-        """Run a block while no other thread of this process writes. Raise MetastoreError if that
-        takes longer than the busy time-out."""
+    def _one_writing_thread(self) -> Iterator[None]:
+        """Run a block while no other thread writes through this Store. Raise MetastoreError if the
+        wait for the other threads, not the block, takes longer than the busy time-out."""
         writing = self._writing
         if not writing.acquire(timeout=self._busy_ms / 1000):
             reason = "Other threads wrote to it for longer than acidsql.metastore.busy.timeout."
@@ -189,9 +189,9 @@ def next_number(connection: Connection, counter: Table) -> int:
     return int(connection.execute(select(column)).scalar_one()) - 1
 
 
-def _dialect_of_url(url: str, name: str) -> Dialect:
-    """Return the dialect of a URL. Raise MetastoreError UNSUPPORTED_METASTORE for another database
-    or driver. ``name`` is the URL for messages."""
+def _dialect_of_url(url: str, url_for_messages: str) -> Dialect:
+    """Return the dialect that a metastore's URL names. Raise MetastoreError UNSUPPORTED_METASTORE
+    if it names another database or driver. ``url_for_messages``: the URL without its password."""
     scheme = _SCHEME.match(url)
     dialect = _DIALECTS.get(scheme["dialect"]) if scheme else None
     if scheme is None or dialect is None or scheme["driver"] not in (None, dialect.driver):
@@ -200,29 +200,31 @@ def _dialect_of_url(url: str, name: str) -> Dialect:
             for name, dialect in _DIALECTS.items()
         )
         raise MetastoreError(
-            f"'{name}' is no metastore; it can be {', '.join(known_urls)}, or that of a Hive: "
-            "thrift://host:9083.",
+            f"'{url_for_messages}' is no metastore; it can be {', '.join(known_urls)}, or that of "
+            "a Hive: thrift://host:9083.",
             condition="UNSUPPORTED_METASTORE",
             sqlstate="0A000",
-            store=name,
+            store=url_for_messages,
         )
     return dialect
 
 
-def _open_engine(dialect: Dialect, url: str, name: str, busy_timeout_ms: int) -> Engine:
+def _open_engine(dialect: Dialect, url: str, url_for_messages: str, busy_timeout_ms: int) -> Engine:
     """Make the engine of a URL, without a connection yet. Raise MetastoreError if the driver is not
-    installed, or the URL is wrong."""
+    installed, or the URL is wrong. ``url_for_messages``: the URL without its password."""
     try:
         return dialect.open(url, busy_timeout_ms)
     except ModuleNotFoundError as error:
         raise MetastoreError(
-            f"The metastore {name} needs the package {error.name}: "
+            f"The metastore {url_for_messages} needs the package {error.name}: "
             f"pip install 'acidsql[{dialect.extra}]'.",
             condition="DRIVER_NOT_INSTALLED",
-            store=name,
+            store=url_for_messages,
         ) from error
     except (SQLAlchemyError, ValueError) as error:
-        raise MetastoreError(f"'{name}' is no URL of a metastore.", store=name) from error
+        raise MetastoreError(
+            f"'{url_for_messages}' is no URL of a metastore.", store=url_for_messages
+        ) from error
 
 
 def _url_for_messages(url: str) -> str:

@@ -51,11 +51,13 @@ class LogReader:
 
 
 def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
-    """Yield what an entry of the log changes in one catalog, as far as an older snapshot must not
-    see it; nothing for an entry of another catalog. An entry that cannot be read yields one change
-    without names, which concerns every table.
+    """Yield the changes of the catalog in an entry of the notification log: a table that was
+    created or dropped, or whose name, location, columns or view query changed; a dropped database;
+    a dropped or renamed partition.
 
-    New partitions, properties, statistics and constraints are no such changes.
+    All other events, such as a truncated table, a new partition or new statistics, give nothing,
+    and so do those of another catalog. An entry that cannot be read gives one change without names,
+    which concerns every table.
     """
     if event.catName is not None and event.catName.lower() != catalog.lower():
         return
@@ -66,9 +68,10 @@ def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
 
 
 def _changes_of_event(event: Any) -> Iterator[LoggedChange]:
-    """Yield the changes of the catalog in an entry: a table that was made, dropped or changed in
-    its meaning (renamed: both names), a database that was dropped, or partitions that were dropped
-    or renamed. None for other events. Any error may be raised if the message has another format."""
+    """Yield the changes of the catalog in an entry: a table that was created or dropped, or whose
+    ``table_meaning`` changed (renamed: both names); a database that was dropped; partitions that
+    were dropped or renamed. None for other events. Any error may be raised if the message has
+    another format."""
     match event.eventType:
         case "CREATE_TABLE" | "DROP_TABLE":
             yield _logged_change(event.dbName, event.tableName)

@@ -108,8 +108,9 @@ class OwnTxn:
         return [self.holder] if self.holder == self.id else [self.holder, self.id]
 
     def must_look_again(self, lock_id: int) -> bool:
-        """Whether Hive 3 may have granted a lock too early, because the transaction has other locks
-        or the lock is EXCLUSIVE."""
+        """Whether Hive 3's answer for a requested lock cannot be trusted, so that the caller must
+        compare the lock with all locks: the transaction already holds granted locks, or the
+        requested lock is EXCLUSIVE."""
         return bool(self.granted_locks) or any(
             component.lock_type is LockType.EXCLUSIVE
             for component in self.waiting_locks.get(lock_id, ())

@@ -108,16 +108,17 @@ def searchable_condition(
 
 
 def numbered_reads(
-    listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
+    listings: Sequence[Listing], write_ids: ValidWriteIdList, partition_numbers: Mapping[str, int]
 ) -> list[tuple[int, FileRead]]:
-    """Return the files of insert events, each with its partition's number.
+    """Return each file of insert events with the number of its partition, by which its rows are
+    compared with delete events; -1 if the partition has none.
 
-    The number is -1 for a partition without delete events: in ``Scan.numbers`` such partitions
-    share a number with others.
+    ``partition_numbers``: ``Scan.numbers``, in which all partitions without delete events have the
+    number 0, as one with them may.
     """
     changed = {listing.partition for listing in listings if listing.deletes}
     return [
-        (numbers[read.partition] if read.partition in changed else -1, read)
+        (partition_numbers[read.partition] if read.partition in changed else -1, read)
         for read in plan_reads(listings, write_ids)
     ]
 

@@ -38,19 +38,18 @@ def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tup
     """
     prepare_workers(spark)
     tasks = max(1, task_slots(spark))
-    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_look_function(tuple(locations)), _DDL)
+    frame = spark.range(0, tasks, 1, tasks).mapInArrow(_directory_probe(tuple(locations)), _DDL)
     problems = {(row.location, row.host): row.problem for row in frame.collect()}
     return [(location, host, problem) for (location, host), problem in sorted(problems.items())]
 
 
-def _look_function(
+def _directory_probe(
     locations: Sequence[str],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: a row (location, host, problem) for each
-    location.
-    """
+    """Return a function for ``mapInArrow`` that tries to list directories. For each batch it yields
+    a row (location, host, problem) for each location; an empty problem is none."""
 
-    def look(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             host = socket.gethostname()
             problems = [problem_of(location) for location in locations]
@@ -58,4 +57,4 @@ def _look_function(
                 {"location": list(locations), "host": [host] * len(problems), "problem": problems}
             )
 
-    return look
+    return probe

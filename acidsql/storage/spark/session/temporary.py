@@ -34,9 +34,8 @@ def _table_identifier(jvm: Any) -> Any:
 
 
 def is_temp_function(spark: SparkSession, name: str) -> bool:
-    """Whether this session alone has a function of this name. Without a JVM nobody knows:
-    False.
-    """
+    """Whether a temporary function of this session has this name. False over Spark Connect, which
+    cannot say."""
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         return False
@@ -45,24 +44,20 @@ def is_temp_function(spark: SparkSession, name: str) -> bool:
 
 
 def reads_variables(frame: DataFrame) -> bool:
-    """Whether a query reads variables of its session (DECLARE). Without a JVM nobody knows:
-    False.
-    """
+    """Whether a query reads variables of its session (DECLARE). False over Spark Connect, which
+    cannot say."""
     return _has_expression(frame, _VARIABLE)
 
 
 def is_of_session(frame: DataFrame) -> bool:
-    """Whether a query has a function or a variable that only this session has.
-
-    Without a JVM nobody knows: False.
-    """
+    """Whether a query has a temporary function or a variable of its session. False over Spark
+    Connect, which cannot say."""
     return _has_expression(frame, *_FUNCTIONS, _VARIABLE)
 
 
 def _has_expression(frame: DataFrame, *patterns: str) -> bool:
     """Whether the plan of a query, or one of its subqueries, has one of these expressions (names of
-    Spark's TreePattern). False without a JVM.
-    """
+    Spark's TreePattern). False over Spark Connect, where the plan cannot be reached."""
     java = getattr(frame, "_jdf", None)
     if java is None:
         return False

@@ -135,7 +135,7 @@ def split_micros(
 
 
 def timestamp_bytes(seconds: npt.NDArray[np.int64], nanos: npt.NDArray[np.int64]) -> ByteRows:
-    """Return Hive's bytes of a timestamp (``TimestampWritableV2``).
+    """Return Hive's bytes of each timestamp (``TimestampWritableV2``).
 
     The first four bytes have the low 31 bits of the seconds; their top bit is set if more bytes
     follow. Then come the nine digits of the nanoseconds, reversed, as a VLong (-n-1 if the seconds
