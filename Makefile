@@ -129,6 +129,10 @@ test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user
 test-kafka: install ## Run the test of a stream from a real Kafka 4.3, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_KAFKA=1 $(PY) -m pytest tests/streams/test_kafka.py $(ARGS)
 
+.PHONY: mutants
+mutants: install ## Try small faults one by one: the tests must notice each (ARGS="--fast", ARGS="--only lock")
+	@$(WITH_JAVA) $(PY) tests/mutants/mutants.py $(ARGS)
+
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark
 	@$(PY) -m pytest -m "not spark" $(ARGS)
