@@ -448,7 +448,7 @@ def test_a_notebook_shows_results_as_html(acid):
 
 # A process of its own: this one may have a classic session. Warnings would be of confs that only
 # such a session has.
-COMMAND = "from acidsql import cli; cli.use_java = None; cli.main()"
+COMMAND = "from acidsql.terminal import cli; cli.use_java = None; cli.main()"
 
 
 def test_the_command_line_needs_no_java(acid, server, tmp_path):
