@@ -99,13 +99,13 @@ def test_the_workers_of_a_context_are_started_once(new):
 
 def test_a_callers_jobs_keep_their_properties(new):
     context = new.sparkContext
-    context.setJobGroup("mine", "my description")
+    context.setJobGroup("a caller of warm_workers", "my description")
     context.setLocalProperty("spark.scheduler.pool", "my pool")
     try:
         warm_workers(new).join()
         assert context.getLocalProperty("spark.job.description") == "my description"
         assert context.getLocalProperty("spark.scheduler.pool") == "my pool"
-        assert list(context.statusTracker().getJobIdsForGroup("mine")) == []
+        assert list(context.statusTracker().getJobIdsForGroup("a caller of warm_workers")) == []
         assert [*context.getJobTags()] == []
     finally:
         context._jsc.clearJobGroup()
