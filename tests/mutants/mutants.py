@@ -3,6 +3,7 @@
 ``python tests/mutants/mutants.py`` applies each mutant of the lists beside this file (``*.toml``)
 to a copy of the package, runs the tests that are named for the mutant until the first failure, and
 prints which test killed it, after how many seconds; a mutant that no test kills has *survived*.
+Before that, the tests must pass over a copy without a fault.
 
     --only WORD   the mutants whose file or sentence contains the word
     --fast        only mutants whose tests need no Spark
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,35 +68,61 @@ def all_mutants() -> list[Mutant]:
     return mutants
 
 
-def try_mutant(mutant: Mutant) -> tuple[str, float]:
-    """Run a mutant's tests over a copy with the fault.
+def run_tests(tests: Sequence[str], mutant: Mutant | None, *, needs_spark: bool) -> str:
+    """Run tests over a copy of the project, with a fault or without one, until the first failure.
 
     Returns:
-        The test that failed first, or ``SURVIVED``; and the seconds that it took.
+        The test that failed; "" if all pass; else, in brackets, why nothing can be said.
     """
-    start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mutant-") as directory:
         for name in COPIED:
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy2
             copy(source, Path(directory) / name)
-        path = Path(directory) / mutant.file
-        path.write_text(path.read_text().replace(mutant.old, mutant.new))
-        marks = [] if mutant.needs_spark else ["-m", "not spark"]
+        if mutant is not None:
+            path = Path(directory) / mutant.file
+            path.write_text(path.read_text().replace(mutant.old, mutant.new))
+        marks = [] if needs_spark else ["-m", "not spark"]
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *marks]
         environment = {**os.environ, "PYTHONPATH": directory}
-        try:
-            ended = subprocess.run(
-                [*command, *mutant.tests], cwd=directory, env=environment, check=False,
-                capture_output=True, text=True, timeout=TIME_LIMIT_S,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired:
-            return "(it waited for ever)", time.monotonic() - start
-    seconds = time.monotonic() - start
+        ended = subprocess.run(
+            [*command, *tests], cwd=directory, env=environment, check=False,
+            capture_output=True, text=True, timeout=None if mutant is None else TIME_LIMIT_S,
+        )  # fmt: skip
     if ended.returncode == 0:
-        return "SURVIVED", seconds
+        return ""
     failed = _FAILED.search(ended.stdout)
-    return failed[1] if failed else f"(pytest ended with {ended.returncode})", seconds
+    # Without a test that ran and failed, the fault was not noticed: the tests were not there.
+    if ended.returncode != 1 or failed is None:
+        return f"(pytest ended with {ended.returncode}: {ended.stdout.strip()[-200:]})"
+    return failed[1]
+
+
+def try_mutant(mutant: Mutant) -> tuple[str, float]:
+    """Run a mutant's tests over a copy with the fault.
+
+    Returns:
+        The test that failed first, ``SURVIVED``, or in brackets why it was not tried; and the
+        seconds that it took.
+    """
+    start = time.monotonic()
+    try:
+        killer = run_tests(mutant.tests, mutant, needs_spark=mutant.needs_spark) or "SURVIVED"
+    except subprocess.TimeoutExpired:
+        killer = "a test that waited for ever"
+    return killer, time.monotonic() - start
+
+
+def first_failure_without_fault(mutants: Sequence[Mutant]) -> str:
+    """Return the first of the mutants' tests that fails, or cannot run, over an unchanged copy: it
+    proves nothing. "" if all pass."""
+    for needs_spark in (False, True):
+        tests = {
+            test for mutant in mutants if mutant.needs_spark == needs_spark for test in mutant.tests
+        }
+        if tests and (failure := run_tests(sorted(tests), None, needs_spark=needs_spark)):
+            return failure
+    return ""
 
 
 def main() -> None:
@@ -110,15 +138,17 @@ def main() -> None:
         if options.only.lower() in f"{mutant.file} {mutant.breaks}".lower()
         and not (options.fast and mutant.needs_spark)
     ]
-    survivors = 0
+    if failure := first_failure_without_fault(chosen):
+        sys.exit(f"Without any fault, this fails already: {failure}")
+    not_killed = 0
     with ThreadPoolExecutor(options.at_once) as pool:
         for mutant, (killer, seconds) in zip(chosen, pool.map(try_mutant, chosen), strict=True):
-            survivors += killer == "SURVIVED"
+            not_killed += killer == "SURVIVED" or killer.startswith("(")
             print(
                 f"{seconds:6.1f} s  {killer}\n          {mutant.file}: {mutant.breaks}", flush=True
             )
-    print(f"{len(chosen) - survivors} of {len(chosen)} mutants were killed")
-    sys.exit(survivors > 0)
+    print(f"{len(chosen) - not_killed} of {len(chosen)} mutants were killed")
+    sys.exit(not_killed > 0)
 
 
 if __name__ == "__main__":

@@ -68,8 +68,7 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
 
 def _record(row: Mapping[str, Any] | Row) -> dict[str, Any]:
     """Return a row's values by name, in the order in which Spark takes the columns: those of a dict
-    by the alphabet. Without a value for a Row without names, or with a name twice: Spark reads
-    these by position."""
+    by the alphabet. {} for a Row that has no names, or a name twice: Spark goes by position."""
     if not isinstance(row, Row):
         return dict(sorted(row.items()))
     names = getattr(row, "__fields__", ())
