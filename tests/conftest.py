@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import daily
 import over_connect
 import pytest
 from over_connect import OVER_CONNECT
@@ -23,19 +24,28 @@ from acidsql.storage.files.filesystem import filesystem_for
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    daily.add_option(parser)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return daily.describe_choice(config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Put temporary directories into memory if there is room: there are no power cuts here, and a
     statement syncs a dozen times."""
     if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    daily.set_day(config)
     if OVER_CONNECT:
         config.pluginmanager.register(over_connect)
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark all tests that use the fixture ``spark``, and run them last. Over a Hive Metastore, skip
-    those that need more.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark all tests that use the fixture ``spark``, and run their modules last. Choose the tests
+    of the day. Over a Hive Metastore, skip those that need more.
 
     ``tryfirst``: ``-m spark`` must see the marks.
     """
@@ -44,20 +54,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("spark")
         if OVER_HIVE:
             skip_what_hive_lacks(item)
-    items.sort(key=lambda item: item.get_closest_marker("spark") is not None)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give a module to one of the processes, and all modules of ``beside`` to the same one, because
-    a Hive with its SQL takes a minute to start."""
-    from xdist.scheduler import LoadFileScheduling
-
-    class Modules(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return "tests/beside" if "/beside/" in nodeid else super()._split_scope(nodeid)
-
-    return Modules(config, log) if config.getoption("dist") == "loadfile" else None
+    daily.choose_tests(config, items)
+    # A module stays in one process, so its place is that of its last tests.
+    spark_modules = {item.path for item in items if item.get_closest_marker("spark")}
+    items.sort(key=lambda item: item.path in spark_modules)
 
 
 @pytest.fixture(scope="session")

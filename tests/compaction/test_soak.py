@@ -25,7 +25,7 @@ SETTINGS = {
     "acidsql.lease.timeout": "2s",
     "acidsql.lock.poll.interval": "100ms",
 }
-# A writer begins a transfer at most so often: what a compaction has replaced stays for some seconds.
+# A writer begins a transfer at most so often: what a compaction has replaced stays for a while.
 TRANSFER_S = 2.5
 # The threads go on until the cleaner has removed a directory beside them, at most so long.
 LONGEST_S = 180
