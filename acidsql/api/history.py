@@ -13,6 +13,7 @@ from acidsql.api.core import SessionCore
 from acidsql.arguments import checked_while_open, need_count
 from acidsql.sql.text.given_names import column_names, table_parts
 from acidsql.sql.text.parameters import sql_values
+from acidsql.sql.text.tokens import SqlText
 from acidsql.statements.context.frames import named_frames
 from acidsql.storage.spark.given_rows import Rows
 
@@ -154,7 +155,7 @@ class HistoryMethods(SessionCore):
             SqlError: The text is wrong.
             UnsupportedError: The statement changes several tables.
         """
-        text = f"EXPLAIN CHANGES {statement}"
+        text = SqlText(f"EXPLAIN CHANGES {statement}")
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as sql_args:
             return self._runner.run(text, sql_args, 0)
 

@@ -23,6 +23,7 @@ from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.settings import Settings
 from acidsql.sql.text.parameters import sql_values
+from acidsql.sql.text.tokens import SqlText
 from acidsql.statements.context.frames import named_frames
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.unit_of_work import Transaction
@@ -162,6 +163,7 @@ class Session(
                 text, args, remaining_retries, txn_app_id, txn_version, frames
             )
         drop_unneeded(self.spark)
+        text = SqlText(text)
         with self._lock, named_frames(self.spark, text, sql_values(args), frames) as sql_args:
             return self._runner.run(text, sql_args, remaining_retries)
 

@@ -56,7 +56,7 @@ from acidsql.sql.parsed.statements import (
 )
 from acidsql.sql.parser import parse
 from acidsql.sql.text.frames import frame_name
-from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize
+from acidsql.sql.text.tokens import Span, Token, bracket_length, tokenize
 from acidsql.storage.columns import quote
 
 # Asks Spark for the columns of a query over these stand-ins and this view.
@@ -300,9 +300,7 @@ def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str 
     """Return the place of the relation in a multi-insert's FROM, and its alias or the last part of
     its name (None for a subquery without an alias). Raise UnsupportedError if more than one
     relation stands there."""
-    tokens = [
-        token for token in tokenize(source_span.slice(text)) if token.kind is not TokenKind.END
-    ]
+    tokens = tokenize(text, source_span)
     length = _relation_length(tokens)
     alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
     if length == 0 or len(alias_tokens) > 1 or any(not token.is_name for token in alias_tokens):
@@ -318,19 +316,14 @@ def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str 
         if alias_tokens
         else (frame_name((last.value,)) if last.is_name else None)
     )
-    return Span(source_span.start, source_span.start + last.end), alias
+    return Span(source_span.start, last.end), alias
 
 
 def _relation_length(tokens: list[Token]) -> int:
     """Return how many of the tokens behind FROM belong to the first relation, without its alias; 0
     if its bracket is not closed."""
     if tokens[0].text == "(":
-        depth = 0
-        for number, token in enumerate(tokens, 1):
-            depth += (token.text == "(") - (token.text == ")")
-            if depth == 0:
-                return number
-        return 0
+        return bracket_length(tokens)
     length = 1
     while len(tokens) > length + 1 and tokens[length].text == ".":
         length += 2

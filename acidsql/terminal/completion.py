@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from acidsql.errors import AcidSqlError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.lookahead import RELATION_ENDS
-from acidsql.sql.text.tokens import Token, split_statements, tokenize, words
+from acidsql.sql.text.tokens import SqlText, Token, split_statements, tokenize, words
 from acidsql.storage.columns import quote, quoted_path
 
 # After these words stands the name of a table or of a database.
@@ -167,13 +167,15 @@ def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
 def _statement_tokens(text: str, cursor: int) -> list[Token]:
     """Return the tokens of the statement around the cursor, also those behind it; none between
     statements. If a later part cannot be read, only the text before the cursor counts."""
+    text = SqlText(text)
     try:
         spans = split_statements(text)
     except AcidSqlError:  # behind the place
-        spans = split_statements(text[:cursor])
+        text = SqlText(text[:cursor])
+        spans = split_statements(text)
     for span in reversed(spans):
         if span.start <= cursor:
-            return [] if ";" in text[span.end : cursor] else tokenize(span.slice(text))
+            return [] if ";" in text[span.end : cursor] else tokenize(text, span)
     return []
 
 

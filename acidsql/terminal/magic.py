@@ -51,7 +51,7 @@ from acidsql.api.session import Session, connect, newest_session
 from acidsql.errors import AcidSqlError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.parameters import is_value, python_value
-from acidsql.sql.text.tokens import split_statements, tokenize
+from acidsql.sql.text.tokens import SqlText, split_statements, tokenize
 from acidsql.statements.context.result import Receipt
 from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.progress import interruption_message, show_progress
@@ -117,7 +117,7 @@ class AcidSqlMagics(Magics):
         try:
             if options.health:
                 return self._health(text.strip().removesuffix(";").rstrip(), options)
-            statements = [span.slice(text) for span in split_statements(text)]
+            statements = [SqlText(span.slice(text)) for span in split_statements(text)]
             session = self._chosen_session(options)
             for number, statement in enumerate(statements, 1):
                 if outcome is not None:

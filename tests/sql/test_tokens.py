@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from acidsql.errors import SqlError, SqlSyntaxError
-from acidsql.sql.text.tokens import Span, TokenKind, split_statements, tokenize
+from acidsql.sql.text.tokens import Span, SqlText, TokenKind, split_statements, tokenize
 
 
 def kinds(text: str) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def test_a_cell_is_split_at_semicolons_that_are_semicolons() -> None:
 
 
 def test_what_is_done_with_a_texts_tokens_does_not_reach_the_next_who_asks():
-    text = "d.t.id + 1"
+    text = SqlText("d.t.id + 1")
     tokenize(text).clear()
     assert [token.text for token in tokenize(text)][:3] == ["d", ".", "t"]
     with pytest.raises(AttributeError):

@@ -21,7 +21,7 @@ from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.parsed.cdc_statements import EVERY, Choice
 from acidsql.sql.parsed.statements import AutoCdc, Name
 from acidsql.sql.queries.conditions import has_subquery, window_function
-from acidsql.sql.text.tokens import Span, TokenKind, tokenize
+from acidsql.sql.text.tokens import Span, SqlText, Token, TokenKind, tokenize
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,10 @@ class RuleExpression:
         if self.span is not None:
             return single_value(context.new().user(self.span))
         return single_value(context.new().raw(f"({self.text}\n)"))
+
+    def tokens(self, context: RewriteContext) -> list[Token]:
+        """Return the tokens of the expression."""
+        return tokenize(self.text) if self.span is None else tokenize(context.text, self.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> C
                 f"The source has no value for the partition column '{column.name}'.",
             )  # fmt: skip
     exact = [column for column in (*keys, *columns) if keeps_order(kinds[column.name], column)]
-    order, is_struct = _order_columns(sequence, statement.source_alias, exact)
+    order, is_struct = _order_columns(sequence, context, statement.source_alias, exact)
     ignore_null_columns = _chosen_columns(statement.ignore_nulls, context, columns)
     tracked_columns = None
     if versions:
@@ -293,9 +297,9 @@ def _bind_expression(
     """Return the expression of a clause, or else of the table's property ``property_name``; None if
     neither is there. Raise AnalysisError if both differ or the property is no expression, and
     UnsupportedError for a subquery or a window function."""
-    declared = context.table.properties.get(property_name)
+    declared = _declared_sql(context.table, property_name)
     if clause is not None:
-        if declared is not None and _normal_tokens(clause.slice(context.text)) != _normal_tokens(
+        if declared is not None and _normal_tokens(context.text, clause) != _normal_tokens(
             declared
         ):
             raise _contradiction_error(context, clause, clause_name, property_name, declared)
@@ -323,11 +327,18 @@ def _bind_expression(
     return RuleExpression(declared, None)
 
 
-def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
-    """Return an expression in a form that compares: a list of (is a string, text) without blanks,
-    comments and the case of words; the text itself if it cannot be cut into tokens."""
+def _declared_sql(table: Table, property_name: str) -> SqlText | None:
+    """Return the SQL that a property of a table has; None if the table has no such property."""
+    declared = table.properties.get(property_name)
+    return None if declared is None else SqlText(declared)
+
+
+def _normal_tokens(text: str, span: Span | None = None) -> list[tuple[bool, str]] | str:
+    """Return an expression, which is a text or a slice of a text, in a form that compares: a list
+    of (is a string, text) without blanks, comments and the case of words; the text itself if it
+    cannot be cut into tokens."""
     try:
-        tokens = tokenize(text)
+        tokens = tokenize(text, span)
     except SqlError:
         return text
     return [
@@ -339,20 +350,21 @@ def _normal_tokens(text: str) -> list[tuple[bool, str]] | str:
 
 
 def _order_columns(
-    sequence: RuleExpression, alias: str | None, columns: Sequence[Column]
+    sequence: RuleExpression, context: RewriteContext, alias: str | None, columns: Sequence[Column]
 ) -> tuple[tuple[Column, ...], bool]:
     """Return the target's columns that already hold the order value, if SEQUENCE BY names nothing
     but such columns: ``a`` or ``struct(a, b)``.
 
     Args:
         sequence: The expression.
+        context: The context of the rewrite.
         alias: The qualifier of the source's columns, or None.
         columns: The target's columns that keep the order of the source's values.
 
     Returns:
         The columns, () for any other expression, and whether they are in a struct.
     """
-    tokens = list(tokenize(sequence.text))
+    tokens = sequence.tokens(context)
     is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]
     if is_struct and tokens[-1].text == ")":
         tokens = tokens[2:-1]

@@ -67,10 +67,10 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 def _is_short(statement: Merge, text: str) -> bool:
     """Whether the source is a text of at most 10,000 characters (`_SHORT`) that reads no table,
     such as VALUES in brackets. False for a name, and for a statement with a WITH clause."""
-    source = statement.source.slice(text)
-    if statement.source_name is not None or statement.ctes is not None or len(source) > _SHORT:
+    length = statement.source.end - statement.source.start
+    if statement.source_name is not None or statement.ctes is not None or length > _SHORT:
         return False
-    words = [token.upper for token in tokenize(source)]
+    words = [token.upper for token in tokenize(text, statement.source)]
     return words[:2] in (["(", "SELECT"], ["(", "VALUES"]) and not {"FROM", "TABLE"} & {*words}
 
 

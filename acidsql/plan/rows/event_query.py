@@ -19,7 +19,7 @@ from acidsql.plan.values.sqltext import Text
 from acidsql.plan.values.struct_fields import FieldMatching, FieldRules
 from acidsql.sql.binder import default_sql
 from acidsql.sql.queries.conditions import has_subquery, terms_decided_by, window_function
-from acidsql.sql.text.tokens import Span, TokenKind, tokenize
+from acidsql.sql.text.tokens import Span, TokenKind, tokenize, unwrap
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 
@@ -214,9 +214,7 @@ def is_text(context: RewriteContext, where: Span) -> bool:
     brackets."""
     if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
-    tokens = tokenize(where.slice(context.text), double_quoted_identifiers=context.double_quoted)
-    while len(tokens) > 2 and (tokens[0].text, tokens[-1].text) == ("(", ")"):
-        tokens = tokens[1:-1]
+    tokens = unwrap(tokenize(context.text, where, double_quoted_identifiers=context.double_quoted))
     return len(tokens) == 1 and tokens[0].kind is TokenKind.STRING
 
 

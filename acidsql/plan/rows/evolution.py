@@ -35,7 +35,7 @@ from acidsql.sql.parsed.statements import (
     UpdateAction,
     Value,
 )
-from acidsql.sql.text.tokens import Span, TokenKind, tokenize
+from acidsql.sql.text.tokens import Span, tokenize
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import PREFIX
 
@@ -138,11 +138,9 @@ def _same_name_columns(
 
 def _is_of_source(value: Span, column: str, target: str, context: RewriteContext) -> bool:
     """Whether a value is ``column`` or ``alias.column``, where the alias is not the target's."""
-    tokens = tokenize(value.slice(context.text), double_quoted_identifiers=context.double_quoted)
+    tokens = tokenize(context.text, value, double_quoted_identifiers=context.double_quoted)
     names = [token.value.lower() for token in tokens if token.is_name]
-    texts = [
-        token.text for token in tokens if token.kind is not TokenKind.END and not token.is_name
-    ]
+    texts = [token.text for token in tokens if not token.is_name]
     is_path = (len(names), texts) in ((1, []), (2, ["."]))
     return is_path and names[-1] == column and names[0] != target.lower()
 

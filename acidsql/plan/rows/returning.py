@@ -132,9 +132,7 @@ class _Scope:
         old, new = _row_names(text, clause, table, qualifier)
         has_old = isinstance(statement, Delete | Merge)
         if isinstance(statement, Update):
-            words = {
-                token.value.lower() for item in clause.items for token in tokenize(item.slice(text))
-            }
+            words = {token.value.lower() for item in clause.items for token in tokenize(text, item)}
             # IDENTIFIER('old.c') names a column by a string, or by an expression.
             has_old = old is not None and not words.isdisjoint({old.lower(), "identifier"})
         is_merge, has_new = isinstance(statement, Merge), not isinstance(statement, Delete)
@@ -194,17 +192,16 @@ class _Scope:
     def _need_listed_columns(self, star: Star, own_names: Collection[str]) -> None:
         """Raise AnalysisError if the EXCEPT of a ``*`` names one of ``own_names``, which the ``*``
         does not have. Spark's error would list our own columns, too."""
-        tokens = [] if star.excepted is None else tokenize(star.excepted.slice(self.text))
+        tokens = [] if star.excepted is None else tokenize(self.text, star.excepted)
         for i, token in enumerate(tokens):
             is_whole = (i == 0 or tokens[i - 1].text == ",") and (
                 i + 1 == len(tokens) or tokens[i + 1].text == ","
             )
             if is_whole and token.value.lower() in own_names:
-                assert star.excepted is not None
                 raise AnalysisError(
                     f"A * of RETURNING has the columns of the table, so it has no "
                     f"'{token.value}' to leave out.",
-                    self.text, star.excepted.start + token.start, star.excepted.start + token.end,
+                    self.text, token.start, token.end,
                     condition="UNRESOLVED_COLUMN", sqlstate="42703",
                 )  # fmt: skip
 
@@ -212,12 +209,12 @@ class _Scope:
         """Yield the edits that replace each call of ``merge_action()`` in an item of RETURNING by
         the column of the action; an item that is only the call keeps its name. Raise AnalysisError
         if there is a call and the statement is no MERGE."""
-        tokens = tokenize(item_span.slice(self.text))
+        tokens = tokenize(self.text, item_span)
         for i in range(len(tokens) - 2):
             name, opening, closing = tokens[i : i + 3]
             if [name.upper, opening.text, closing.text] != ["MERGE_ACTION", "(", ")"]:
                 continue
-            place = Span(item_span.start + name.start, item_span.start + closing.end)
+            place = Span(name.start, closing.end)
             if not isinstance(self.statement, Merge):
                 raise AnalysisError(
                     "merge_action() is a function of MERGE's RETURNING.",

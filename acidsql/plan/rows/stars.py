@@ -110,7 +110,7 @@ def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
 
 
 def _is_argument(text: str, star: Star, expression: Span) -> bool:
-    tokens_after = tokenize(text[star.span.end : expression.end])
+    tokens_after = tokenize(text, Span(star.span.end, expression.end))
     return star.kind is StarKind.ARGUMENT and tokens_after[0].text in (")", ",")
 
 

@@ -241,14 +241,14 @@ def database_prefix_edits(
     of the text, each with ``db`` and ``t`` in lower case."""
     qualified_names = {(table.database, table.shown) for table in tables}
     for span in spans:
-        tokens = tokenize(span.slice(text))
+        tokens = tokenize(text, span)
         for i in range(len(tokens) - 3):
             first, dot, second, second_dot = tokens[i : i + 4]
             if [dot.text, second_dot.text] != [".", "."] or (i and tokens[i - 1].text == "."):
                 continue
             qualifier = (first.value.lower(), second.value.lower())
             if qualifier in qualified_names:
-                yield Edit(span.start + first.start, span.start + second.start, ""), qualifier
+                yield Edit(first.start, second.start, ""), qualifier
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from acidsql.errors import UnsupportedError
 from acidsql.plan.values.sqltext import Edit
 from acidsql.sql.queries.references import Obstacle, Reference, References, Star, StarKind
-from acidsql.sql.text.tokens import tokenize
+from acidsql.sql.text.tokens import tokenize, words_before
 from acidsql.storage.columns import quote
 
 # References to tables, each with the virtual columns of the table's stand-in.
@@ -47,9 +47,7 @@ def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> li
     """Return the edits (one or none) that leave the virtual columns of ``tables`` out of a ``*``,
     or of those that its qualifier means; columns that its EXCEPT names already are not repeated."""
     if star.excepted is not None:  # Spark takes no column twice
-        excepted = {
-            token.value.lower() for token in tokenize(star.excepted.slice(text)) if token.is_name
-        }
+        excepted = {token.value.lower() for token in tokenize(text, star.excepted) if token.is_name}
         tables = [
             (reference, [name for name in virtual if name not in excepted])
             for reference, virtual in tables
@@ -72,8 +70,7 @@ def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> li
 
 def _is_filter_only(text: str, reference: Reference) -> bool:
     """Whether a relation is the right side of SEMI or ANTI JOIN: it adds no columns to a ``*``."""
-    words_before = [token.upper for token in tokenize(text[: reference.span.start])[-2:]]
-    return words_before in (["SEMI", "JOIN"], ["ANTI", "JOIN"])
+    return words_before(text, reference.span.start, 2) in (["SEMI", "JOIN"], ["ANTI", "JOIN"])
 
 
 def _names(reference: Reference) -> set[str]:

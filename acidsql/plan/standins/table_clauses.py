@@ -52,11 +52,7 @@ def asks_for_deleted_rows(text: str, table: Table, reference: Reference) -> bool
     """
     if (span := reference.properties) is None:
         return False
-    tokens = [
-        token._replace(start=token.start + span.start, end=token.end + span.start)
-        for token in tokenize(span.slice(text))
-    ]
-    pairs, places = parse_properties_and_places(Cursor(text, tokens))
+    pairs, places = parse_properties_and_places(Cursor(text, tokenize(text, span)))
     for (key, value), place in zip(pairs, places, strict=True):
         if key != DELETED_ROWS or value.lower() not in ("true", "false"):
             raise _table_option_error(

@@ -8,7 +8,6 @@ and a plan that contains the current time changes from run to run.
 from __future__ import annotations
 
 import re
-from itertools import pairwise
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.values.predicate import (
@@ -21,7 +20,7 @@ from acidsql.acid.values.predicate import (
 )
 from acidsql.plan.standins.standins import StandIn
 from acidsql.sql.queries.conditions import plain_comparisons, where_at
-from acidsql.sql.text.tokens import Span, tokenize
+from acidsql.sql.text.tokens import Span, words_before
 
 _BITS = dict(zip(INTEGERS, (7, 15, 31, 63), strict=True))
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
@@ -67,19 +66,12 @@ def where_predicate(standin: StandIn) -> Predicate:
     places = (reference.span, reference.alias_span, reference.time_travel, reference.properties)
     end = max(place.end for place in places if place is not None)
     where = _WHERE.match(text, end)
-    if where is None or _word_before(text, reference.span.start) != "FROM":
+    if where is None or words_before(text, reference.span.start, 1) != ["FROM"]:
         return ANYTHING
     alias = reference.alias or reference.parts[-1]
     return condition_predicate(
         text, standin.table, alias, where_at(text, where.end()), leading=True
     )
-
-
-def _word_before(text: str, start: int) -> str:
-    """Return the word or symbol, in upper case, before the token that starts at ``start``; "" if no
-    token starts there, or none is before it."""
-    words = (previous.upper for previous, token in pairwise(tokenize(text)) if token.start == start)
-    return next(words, "")
 
 
 def _value(column: Column, literal_text: str) -> TypedValue | None:

@@ -18,7 +18,7 @@ from acidsql.plan.values.sqltext import Edit, Text
 from acidsql.sql.parsed.statements import Name
 from acidsql.sql.queries.references import references
 from acidsql.sql.queries.table_changes import parse_table_changes
-from acidsql.sql.text.tokens import Span
+from acidsql.sql.text.tokens import Span, SqlText
 from acidsql.storage.columns import quote, quoted_path
 
 ANSI, TIME_ZONE = "spark.sql.ansi.enabled", "spark.sql.session.timeZone"
@@ -73,15 +73,17 @@ class ViewQuery:
         return are_settings_true(self.settings, DOUBLE_QUOTES, ANSI)
 
     @cached_property
-    def text(self) -> str:
+    def text(self) -> SqlText:
         """Return the query, with the database of each table. (Spark's own views do not name it.)"""
         assert self.view.view is not None
         database = self.view.properties.get(_DATABASE) or self.view.name.database
-        return qualify_tables(
-            self.view.view.expanded,
+        stored = SqlText(self.view.view.expanded)
+        text = qualify_tables(
+            stored,
             lambda parts: (database, *parts) if len(parts) == 1 else parts,
             double_quoted=self.double_quoted,
         )
+        return stored if text == stored else SqlText(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ def qualify_tables(
         span: The place of the query; default: the whole text.
         double_quoted: ``"…"`` is a name.
     """
-    span = span or Span(0, len(text))
+    text, span = SqlText(text), span or Span(0, len(text))
     table_references = references(text, span, double_quoted_identifiers=double_quoted)
     edits = [
         Edit(reference.span.start, reference.span.end, quoted_path(name))

@@ -39,9 +39,9 @@ def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> l
 
     ``double_quoted``: ``"…"`` is a name in this session. In a constraint it is a string.
     """
-    tokens = tokenize(condition.slice(text), double_quoted_identifiers=double_quoted)
+    tokens = tokenize(text, condition, double_quoted_identifiers=double_quoted)
     return [
-        Edit(condition.start + token.start, condition.start + token.end, quote(token.value))
+        Edit(token.start, token.end, quote(token.value))
         for token in tokens
         if token.kind is TokenKind.QUOTED and token.text.startswith('"')
     ]

@@ -32,13 +32,13 @@ def parse_time_travel(text: str, span: Span) -> AsOf:
     Raises:
         SqlSyntaxError: The version is no whole number, or the value is missing.
     """
-    tokens = tokenize(span.slice(text))
+    tokens = tokenize(text, span)
     words = [token.upper for token in tokens]
     value_index = words.index("OF") + 1
     value_tokens = tokens[value_index:]
     if not value_tokens:
         raise SqlSyntaxError("Expected a value after AS OF.", text, span.start, span.end)
-    inside = Span(span.start + value_tokens[0].start, span.start + value_tokens[-1].end)
+    inside = Span(value_tokens[0].start, value_tokens[-1].end)
     if not words[value_index - 3].endswith("VERSION"):
         return AsOf(timestamp=inside)
     (value, *more) = value_tokens

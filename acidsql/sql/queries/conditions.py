@@ -13,7 +13,7 @@ from itertools import pairwise, takewhile
 
 from acidsql.acid.values.predicate import VALUES_MAX
 from acidsql.errors import SqlSyntaxError
-from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
+from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, unwrap, words
 
 
 def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
@@ -107,9 +107,9 @@ def where_at(text: str, start: int) -> Span:
     operand can stand there. Elsewhere the word may be the name of a column.
     """
     depth, before = 0, None
-    for token in tokenize(text[start:]):
+    for token in tokenize(text, Span(start, len(text))):
         depth += (token.text in ("(", "[")) - (token.text in (")", "]"))
-        if depth < 0 or token.kind is TokenKind.END:
+        if depth < 0:
             break
         ends = before is not None and (
             before.kind in (TokenKind.NUMBER, TokenKind.STRING) or before.text == ")"
@@ -117,7 +117,7 @@ def where_at(text: str, start: int) -> Span:
         if depth == 0 and ends and token.kind is TokenKind.WORD and token.upper in _CLAUSES:
             break
         before = token
-    return Span(start, start if before is None else start + before.end)
+    return Span(start, start if before is None else before.end)
 
 
 # Without quotes they are constants or, if keywords are reserved, functions.
@@ -212,7 +212,7 @@ def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
     """Return the names in an expression that may be columns, in lower case: each a tuple of its
     qualifiers, the column and its fields. Names of functions are left out; keywords are in it."""
     names: set[tuple[str, ...]] = set()
-    tokens = tokenize(condition.slice(text))
+    tokens = tokenize(text, condition)
     chain: list[str] = []
     for token, following in zip(tokens, [*tokens[1:], tokens[-1]], strict=True):
         if token.text == ".":
@@ -264,7 +264,7 @@ def _is_decided_by(
 def has_subquery(text: str, condition: Span) -> bool:
     """Whether a condition contains a subquery, to be on the safe side: a column called select or
     table counts, too."""
-    tokens = tokenize(condition.slice(text))
+    tokens = tokenize(text, condition)
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
     )
@@ -308,7 +308,7 @@ def window_function(text: str, expression: Span) -> Span | None:
     depth = 0
     subqueries: list[int] = []
     before = ""
-    for token in tokenize(expression.slice(text)):
+    for token in tokenize(text, expression):
         if token.text == "(":
             depth += 1
         elif token.text == ")":
@@ -317,7 +317,7 @@ def window_function(text: str, expression: Span) -> Span | None:
         elif token.upper in ("SELECT", "FROM", "WITH") and before == "(":
             subqueries.append(depth)
         elif token.upper == "OVER" and before in (")", "NULLS") and not subqueries:
-            return Span(expression.start + token.start, expression.start + token.end)
+            return token.span
         before = token.upper if token.kind is TokenKind.WORD else token.text
     return None
 
@@ -326,8 +326,8 @@ def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
     """Return the terms that AND joins at the condition's top level, each with its place in the
     statement; [] if it is not certain which these are."""
     return [
-        (Span(condition.start + term[0].start, condition.start + term[-1].end), term)
-        for term in _terms(_unwrapped_tokens(text, condition))
+        (Span(term[0].start, term[-1].end), term)
+        for term in _terms(unwrap(tokenize(text, condition)))
         if term
     ]
 
@@ -353,25 +353,6 @@ def _terms(tokens: list[Token]) -> list[list[Token]]:
             betweens += (word == "BETWEEN") - (word == "AND")
         terms[-1].append(token)
     return terms
-
-
-def _unwrapped_tokens(text: str, condition: Span) -> list[Token]:
-    """Return the condition's tokens, without END, and without brackets around the whole
-    condition."""
-    tokens = [token for token in tokenize(condition.slice(text)) if token.kind is not TokenKind.END]
-    while len(tokens) > 2 and _is_wrapped(tokens):
-        tokens = tokens[1:-1]
-    return tokens
-
-
-def _is_wrapped(tokens: list[Token]) -> bool:
-    """Whether the bracket that the first token opens is closed by the last token."""
-    depth = 0
-    for number, token in enumerate(tokens):
-        depth += (token.text == "(") - (token.text == ")")
-        if depth == 0:
-            return number == len(tokens) - 1
-    return False
 
 
 def _equated_pair(term: list[Token]) -> set[tuple[str, str]] | None:

@@ -215,7 +215,8 @@ def _refuse_deep_nesting(text: str, start: int) -> Iterator[None]:
 
 def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False) -> frozenset[str]:
     """Return the lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
-    return declared_names(text, _tokens(text, span, double_quoted_identifiers))
+    tokens = tokenize(text, span, double_quoted_identifiers=double_quoted_identifiers)
+    return declared_names(text, tokens)
 
 
 def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
@@ -263,18 +264,7 @@ def mentioned_tables(
 
 
 def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScanner:
-    return StatementScanner(text, _tokens(text, span or Span(0, len(text)), double_quoted))
-
-
-def _tokens(text: str, span: Span, double_quoted: bool) -> list[Token]:
-    """Return the tokens of a slice, with their places in the whole text."""
-    tokens = tokenize(span.slice(text), double_quoted_identifiers=double_quoted)
-    if not span.start:
-        return tokens
-    return [
-        token._replace(start=token.start + span.start, end=token.end + span.start)
-        for token in tokens
-    ]
+    return StatementScanner(text, tokenize(text, span, double_quoted_identifiers=double_quoted))
 
 
 def _scan_result(scanner: StatementScanner) -> References:

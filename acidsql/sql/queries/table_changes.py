@@ -40,13 +40,9 @@ def parse_table_changes(text: str, span: Span) -> TableChanges:
     Raises:
         SqlSyntaxError: The table is not given as a string, or the number of arguments is wrong.
     """
-    tokens = tokenize(span.slice(text))
+    tokens = tokenize(text, span)
     arguments = _split(tokens[2:-1])
-    spans = [
-        Span(span.start + argument[0].start, span.start + argument[-1].end)
-        for argument in arguments
-        if argument
-    ]
+    spans = [Span(argument[0].start, argument[-1].end) for argument in arguments if argument]
     if len(spans) not in (2, 3) or len(spans) != len(arguments):
         raise SqlSyntaxError(
             "Expected table_changes('table', start[, end]): start and end are versions, as "

@@ -9,9 +9,10 @@ checked, and a statement is refused if this difference could change its meaning.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property
 from typing import ClassVar, NamedTuple
 
 from sqlglot.dialects.spark import Spark
@@ -54,8 +55,8 @@ class TokenKind(Enum):
 class Token(NamedTuple):
     """One token. ``upper`` is empty for quoted text, which is never a keyword.
 
-    A token is immutable, because a text's tokens are cached. It is a tuple and not a dataclass,
-    because a VALUES list may have a million tokens.
+    A token is immutable, because all readers of a text share its tokens. It is a tuple and not a
+    dataclass, because a VALUES list may have a million tokens.
     """
 
     kind: TokenKind
@@ -112,11 +113,36 @@ class _SparkTokenizer(Spark.Tokenizer):
     NUMERIC_LITERALS: ClassVar[dict[str, str]] = {}
 
 
-def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Token]:
-    """Cut a text into tokens. Comments and white space are left out.
+class SqlText(str):
+    """SQL text that is cut into tokens once, when ``tokenize`` first needs its tokens.
+
+    It is a ``str``, so Spark and error messages take it as such. Whoever gets the text of a
+    statement passes this object on, and not a copy. A ``SqlText`` of a ``SqlText`` is the same
+    object. A slice is a plain ``str``, as is what ``copy`` and ``pickle`` make of it.
+    """
+
+    def __new__(cls, text: str) -> SqlText:
+        """Return the text itself if it is a ``SqlText``."""
+        return text if isinstance(text, cls) else super().__new__(cls, text)
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+    @cached_property
+    def tokens(self) -> tuple[Token, ...]:
+        """All tokens, ``"…"`` as strings. Raise the errors of ``tokenize``."""
+        return cut_into_tokens(str(self))
+
+
+def tokenize(
+    text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
+) -> list[Token]:
+    """Return the tokens of a text, or of a slice of it, without comments and white space. Their
+    places are those in the whole text. A ``SqlText`` is cut into tokens once for all calls.
 
     Args:
         text: SQL as the user wrote it.
+        span: The slice, which begins and ends between two tokens; None: the whole text.
         double_quoted_identifiers: Whether ``"…"`` is a name (Spark's
             ``spark.sql.ansi.doubleQuotedIdentifiers``) or a string.
 
@@ -125,12 +151,20 @@ def tokenize(text: str, *, double_quoted_identifiers: bool = False) -> list[Toke
             that Spark would read differently.
         UnsupportedError: The text contains a dollar-quoted string.
     """
-    return list(_cut_into_tokens(text, double_quoted_identifiers))
+    tokens = SqlText(text).tokens
+    if span is not None:
+        first = bisect_left(tokens, span.start, key=lambda token: token.start)
+        tokens = tokens[first : bisect_right(tokens, span.end, key=lambda token: token.end)]
+    return [_as_name(token) for token in tokens] if double_quoted_identifiers else [*tokens]
 
 
-# One statement is cut several times: for the parser, for its tables, and for its parameters.
-@lru_cache(maxsize=4)
-def _cut_into_tokens(text: str, double_quoted_identifiers: bool) -> tuple[Token, ...]:
+def _as_name(token: Token) -> Token:
+    """Return the token; a quoted name instead of a string ``"…"``."""
+    is_double_quoted = token.kind is TokenKind.STRING and token.text[0] == '"'
+    return token._replace(kind=TokenKind.QUOTED) if is_double_quoted else token
+
+
+def cut_into_tokens(text: str) -> tuple[Token, ...]:
     """Cut a text into tokens by sqlglot's lexer, with hints and DataFrames ``{name}`` as one token
     each. Raise SqlSyntaxError for an open string or comment, for a number with a word behind it,
     and for comments that Spark would read differently."""
@@ -147,13 +181,6 @@ def _cut_into_tokens(text: str, double_quoted_identifiers: bool) -> tuple[Token,
                 "A number ends before a word: put a blank there.", text, start, end
             )
         tokens.append(token)
-    if double_quoted_identifiers:
-        tokens = [
-            token._replace(kind=TokenKind.QUOTED)
-            if token.kind is TokenKind.STRING and token.text[0] == '"'
-            else token
-            for token in tokens
-        ]
     return tuple(_add_hints(text, _join_frames(text, tokens)))
 
 
@@ -224,6 +251,30 @@ def split_statements(text: str) -> list[Span]:
     if first is not None and last is not None:
         pieces.append(Span(first.start, last.end))
     return pieces
+
+
+def words_before(text: str, place: int, count: int) -> list[str]:
+    """Return the last words or symbols before a place in a text, at most ``count`` of them, in
+    upper case; quoted names and literals as "". The place is between two tokens."""
+    return [token.upper for token in tokenize(text, Span(0, place))[-count:]]
+
+
+def unwrap(tokens: list[Token]) -> list[Token]:
+    """Return the tokens of an expression without the brackets ``(…)`` around all of it."""
+    while len(tokens) > 2 and bracket_length(tokens) == len(tokens):
+        tokens = tokens[1:-1]
+    return tokens
+
+
+def bracket_length(tokens: list[Token]) -> int:
+    """Return how many tokens the bracket has that the first token, a ``(``, opens, with both
+    brackets; 1 if the first token is none, and 0 if its bracket is not closed."""
+    depth = 0
+    for number, token in enumerate(tokens, 1):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return number
+    return 0
 
 
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}

@@ -15,6 +15,7 @@ from acidsql.plan.values.assignment import Policy
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.parsed.statements import Merge, MultiInsert, SparkStatement, Statement
 from acidsql.sql.text.frames import need_frames
+from acidsql.sql.text.tokens import SqlText
 from acidsql.storage.spark.clocks import StatementTime
 from acidsql.storage.spark.session import jvm
 
@@ -26,7 +27,8 @@ class StatementText:
     """A statement's text and arguments.
 
     Attributes:
-        text: The text, with ``${…}`` variables substituted.
+        text: The text, with ``${…}`` variables substituted. It is a ``SqlText``, which is cut into
+            tokens once, if ``new_statement_text`` has made this object.
         args: The arguments by name, see ``named_args``.
         double_quoted: A text in double quotes is a name in this session, not a string.
         time: The statement's one time; None: each query reads the clock when it runs.
@@ -50,7 +52,7 @@ def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementT
     Raises:
         AnalysisError: The text names a DataFrame that was not given.
     """
-    text = jvm.substitute_variables(spark, text)
+    text = SqlText(jvm.substitute_variables(spark, text))
     statement_text = StatementText(text, named_args(args), has_double_quoted_names(spark, text))
     need_frames(text, statement_text.args or {}, double_quoted=statement_text.double_quoted)
     return statement_text

@@ -133,7 +133,8 @@ class Transaction:
             TxnError: IN_FAILED_TRANSACTION: an earlier statement could not be undone.
         """
         self._refuse_after_failed_undo()
-        work = Work(self.txn, self.txn.mark, operation, text)
+        # A transaction keeps its works, but not the tokens of a SqlText.
+        work = Work(self.txn, self.txn.mark, operation, str(text))
         self.works.append(work)
         try:
             yield work

@@ -144,7 +144,7 @@ class ViewDefinitions:
                     "IDENTIFIER(…) as a table is not supported in a view: name the table.",
                     text, doubt.span.start, doubt.span.end,
                 )  # fmt: skip
-        tokens = tokenize(query.slice(text), double_quoted_identifiers=double_quoted)
+        tokens = tokenize(text, query, double_quoted_identifiers=double_quoted)
         for token_before, token, token_after in zip(
             [None, *tokens], tokens, tokens[1:], strict=False
         ):
@@ -154,8 +154,8 @@ class ViewDefinitions:
                 and (not token_before or token_before.text != ".")
             )
             if is_call and temporary.is_temp_function(self._spark, token.value):
-                place = Span(query.start + token.start, query.start + token.end)
-                raise _temporary_object_error(f"the temporary function {token.value}", text, place)
+                function = f"the temporary function {token.value}"
+                raise _temporary_object_error(function, text, token.span)
 
 
 def _columns(
