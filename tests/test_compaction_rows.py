@@ -267,7 +267,9 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(text: str, store: Any) -> Any:
         databases = SparkDatabases(nothing, store)
-        context = Context(nothing, store, nothing, nothing, names, databases, nothing, nothing, "h")
+        context = Context(
+            nothing, store, nothing, nothing, nothing, names, databases, nothing, nothing, "h"
+        )
         statement = statement_of(text)
         return ShowStatements(context).handlers()[type(statement)](statement, text)
 
@@ -313,7 +315,7 @@ def commands(*, pinned: bool) -> TransactionStatements:
     )
     nothing: Any = None
     return TransactionStatements(
-        Context(nothing, nothing, nothing, transactions, nothing, nothing, nothing, nothing, "h")
+        Context(nothing, nothing, nothing, transactions, *[nothing] * 5, "h")
     )
 
 

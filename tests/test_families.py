@@ -29,7 +29,7 @@ THE_RUNNERS_OWN = {*get_args(st.Dml), *get_args(st.Undo), st.AutoCdc, st.Explain
 
 @pytest.fixture
 def context() -> Context:
-    return Context(nothing, nothing, nothing, nothing, nothing, nothing, nothing, nothing, "h")
+    return Context(*[nothing] * 9, "h")
 
 
 def test_every_kind_of_statement_has_one_method_that_runs_it(context: Context) -> None:

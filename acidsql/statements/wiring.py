@@ -12,6 +12,7 @@ from acidsql.statements.cdc.auto_cdc import AutoCdcStatements
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.family import Context, all_handlers
 from acidsql.statements.context.partition_specs import Partitions
+from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.spark_databases import SparkDatabases
 from acidsql.statements.context.temporary_tables import TemporaryTables
 from acidsql.statements.ddl.databases import DatabaseStatements
@@ -59,16 +60,17 @@ class Parts:
     ) -> None:  # fmt: skip
         self.txns = txns = TxnManager(metastore, settings, user=user, host=host)
         self.transactions = Transactions(
-            metastore, txns,
+            txns,
             lambda conflict, own_directories: not txns.settings.conflicts_by_row
             or is_row_conflict(spark, metastore, conflict, own_directories),
         )  # fmt: skip
         self.temporary = TemporaryTables(metastore, txns)
-        self.names = NameResolver(spark, self.transactions, self.temporary.names)
+        catalog = SnapshotCatalog(metastore, txns, self.transactions)
+        self.names = NameResolver(spark, catalog, self.temporary.names)
         self.missing = MissingNames(spark, metastore, self.names)
-        self.partitions = Partitions(spark, self.transactions)
+        self.partitions = Partitions(spark, catalog)
         self.context = context = Context(
-            spark, metastore, txns, self.transactions, self.names,
+            spark, metastore, txns, self.transactions, catalog, self.names,
             SparkDatabases(spark, metastore), self.partitions, self.temporary, host,
         )  # fmt: skip
         # Statements that read.

@@ -13,6 +13,7 @@ from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.errors import TransientTxnError
 from acidsql.plan import locking
 from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.queries import statement_demands
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.reading.pruning import partition_columns, source_partitions
@@ -270,10 +271,11 @@ def test_known_partitions_and_changed_ones_are_not_compared_one_by_one(monkeypat
     known = [Partition((str(n),), f"/t/p={n}") for n in range(3000)]
     own = [Partition((str(n),), f"/t/p={n}") for n in range(2500, 3500)]
     store = SimpleNamespace(partitions=lambda _: list(known))
-    transactions = Transactions(store, None, None)
+    transactions = Transactions(None, None)
     txn = SimpleNamespace(catalog_changes=lambda _: [])
     transactions.current = SimpleNamespace(txn=txn, partitions=lambda: {name: own})
-    found = transactions.partitions(Table(name, "/t", (), (Column("p", "int"),)))
+    catalog = SnapshotCatalog(store, None, transactions)
+    found = catalog.partitions(Table(name, "/t", (), (Column("p", "int"),)))
     assert [one.values for one in found] == [(str(n),) for n in range(3500)]
     assert compared[0] <= 1000
 

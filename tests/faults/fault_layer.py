@@ -81,7 +81,7 @@ class Side:
         self.txns = TxnManager(self.store, SETTINGS, user="ann", host="h", sleep=lambda _: None)
         # The thread would count calls when nobody expects it; "(beat)" says when it beats.
         self.txns.heartbeat._thread = threading.current_thread()
-        self.transactions = Transactions(self.store, self.txns, lambda *_: True)
+        self.transactions = Transactions(self.txns, lambda *_: True)
 
     def do(self, step: Step) -> None:
         """Run a statement."""

@@ -123,7 +123,7 @@ SCRIPTS = {script.__name__: script for script in (look_twice, look_elsewhere_fir
 @pytest.fixture(autouse=True)
 def no_spark(monkeypatch):
     def matching(commands, table, specs, *_):
-        known = commands._transactions.partition_names(table)
+        known = commands._catalog.partition_names(table)
         return [name for name in known if name == "p=1" or not any(specs)]
 
     monkeypatch.setattr(reading, "scan", lambda _spark, scan, _few=0: Rows(scan))

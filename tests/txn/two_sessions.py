@@ -34,6 +34,7 @@ from acidsql.sql.parser import parse
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.family import Context, all_handlers
 from acidsql.statements.context.partition_specs import Partitions
+from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.spark_databases import SparkDatabases
 from acidsql.statements.context.temporary_tables import TemporaryTables
 from acidsql.statements.ddl.databases import DatabaseStatements
@@ -126,13 +127,16 @@ class Session:
     def __init__(self, store: Any, sleep: Callable[[float], None]) -> None:
         self.store = store
         self.txns = TxnManager(store, Settings(), user="u", host="h", sleep=sleep)
-        self.transactions = Transactions(store, self.txns, lambda *_: True)
-        self.names = NameResolver(NO_SPARK, self.transactions, {})  # type: ignore[arg-type]
-        partitions = Partitions(NO_SPARK, self.transactions)  # type: ignore[arg-type]
+        self.transactions = Transactions(self.txns, lambda *_: True)
+        catalog = SnapshotCatalog(store, self.txns, self.transactions)
+        self.names = NameResolver(NO_SPARK, catalog, {})  # type: ignore[arg-type]
+        partitions = Partitions(NO_SPARK, catalog)  # type: ignore[arg-type]
         databases = SparkDatabases(NO_SPARK, store)  # type: ignore[arg-type]
         temporary = TemporaryTables(store, self.txns)
-        known = store, self.txns, self.transactions, self.names, databases, partitions, temporary
-        context = Context(NO_SPARK, *known, host="h")  # type: ignore[arg-type]
+        context = Context(
+            NO_SPARK, store, self.txns, self.transactions, catalog, self.names, databases,  # type: ignore[arg-type]
+            partitions, temporary, host="h",
+        )  # fmt: skip
         kinds = DatabaseStatements, TableStatements, PartitionStatements
         self.handlers = all_handlers([kind(context) for kind in kinds])
         self.tables = TableRows(context)

@@ -1,18 +1,14 @@
-"""The current transaction of a session: where its statements run, and what its reads see."""
+"""The session's current transaction: where statements run, and whose snapshot reads see."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from acidsql.acid.layout import parse_partition_name
-from acidsql.acid.table import Partition, Table, TableName
-from acidsql.errors import CatalogError, SnapshotTooOldError, TableChangedError, TxnError
-from acidsql.metastore.catalog_history import CatalogChange
-from acidsql.metastore.conflict_rules import author_text
-from acidsql.metastore.foreign import CatalogEntry, acid_table
-from acidsql.metastore.interface import Catalog, TxnType
+from acidsql.acid.table import TableName
+from acidsql.errors import TxnError
+from acidsql.metastore.interface import TxnType
 from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 from acidsql.settings import Settings
 from acidsql.statements.context.time_travel import PointInTime
@@ -25,7 +21,6 @@ class Transactions:
     """The current transaction of one session.
 
     Args:
-        metastore: The catalog.
         txns: Opens transactions.
         same_rows: Says whether two transactions that changed the same partition changed a common
             row.
@@ -36,8 +31,8 @@ class Transactions:
         pinned_moment: The moment that all reads see in ``acid.snapshot(…)``; None: the present.
     """
 
-    def __init__(self, metastore: Catalog, txns: TxnManager, same_rows: SameRows) -> None:
-        self._metastore, self._txns, self._same_rows = metastore, txns, same_rows
+    def __init__(self, txns: TxnManager, same_rows: SameRows) -> None:
+        self._txns, self._same_rows = txns, same_rows
         self.current: Transaction | None = None
         self.on_commit: Callable[[Transaction], None] = lambda _: None
         self._pinned_txn: Txn | None = None
@@ -197,7 +192,7 @@ class Transactions:
         if self.current is not None:
             self.current.refuse_failed()
             self.current.show(tables)
-        txn = self._snapshot_txn
+        txn = self.snapshot_txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
     @contextmanager
@@ -228,205 +223,9 @@ class Transactions:
             txn.end_quietly()
 
     @property
-    def _snapshot_txn(self) -> Txn | None:
+    def snapshot_txn(self) -> Txn | None:
         """The transaction whose snapshot all reads see. None: each read has its own snapshot."""
         return self.current.txn if self.current is not None else self._pinned_txn
-
-    # The catalog has no snapshots. So read the catalog first, and then check whether its answer is
-    # newer than the snapshot.
-
-    def find(self, name: TableName) -> CatalogEntry:
-        """Look a name up in the catalog, as of the snapshot of the transaction or of
-        ``acid.snapshot()``, if there is one.
-
-        Returns:
-            The ACID table, or view of acidsql's; a ``ForeignTable``, which has no snapshots; or
-            None.
-
-        Raises:
-            SnapshotTooOldError: Since the snapshot, the table was created, dropped or renamed, or
-                got other columns; or a view of this name was created, dropped, renamed or replaced.
-            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
-        """
-        return self._check_in_snapshot(name, self._metastore.find(name))
-
-    def glance(self, name: TableName) -> CatalogEntry:
-        """Look a name up like ``find``, with the same errors. The constraints of a table may be
-        outdated, as this may answer from a cache."""
-        return self._check_in_snapshot(name, self._metastore.glance(name))
-
-    def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
-        """Return the catalog's entry of a name, if the snapshot may use it. Without a snapshot only
-        a moving table is refused.
-
-        Raises:
-            SnapshotTooOldError: The table or view itself was changed since the snapshot; changes of
-                partitions are no error.
-            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
-        """
-        self._partition_changes(name)
-        if isinstance(entry, Table) and entry.moving is not None:
-            raise CatalogError(
-                f"{name} is moving {entry.moving}, and the move did not end. Call export_to_hive "
-                "or import_from_hive again, as before: then it ends.",
-                condition="TABLE_IS_MOVING", sqlstate="55006", table=name,
-            )  # fmt: skip
-        return entry
-
-    def require_same_view(self, view: Table) -> None:
-        """Check, after the snapshot was taken, that a view still has the query that was read.
-
-        Raises:
-            SnapshotTooOldError: Since the transaction's snapshot, the view was created, dropped,
-                renamed or replaced.
-            TableChangedError: The view was replaced, or dropped, meanwhile.
-        """
-        if self.find(view.name) != view:
-            raise TableChangedError(
-                f"The view {view.name} was changed meanwhile. Read it again.", table=view.name
-            )
-
-    def partitions(self, table: Table) -> list[Partition]:
-        """Return the partitions of a table as the snapshot sees them; none for an unpartitioned
-        table.
-
-        These are the partitions in the catalog, those that this transaction has added, and those
-        that others have dropped since its snapshot was taken. Raise SnapshotTooOldError if the
-        table itself was changed since.
-        """
-        if not table.partition_columns:
-            return []
-        catalog_partitions = self._metastore.partitions(table.name)
-        if self._snapshot_txn is None:
-            return catalog_partitions
-        own_partitions = (
-            [] if self.current is None else self.current.partitions().get(table.name, [])
-        )
-        dropped_partitions = [
-            Partition(
-                tuple(value for _, value in parse_partition_name(name)), f"{table.location}/{name}"
-            )
-            for name in self.partitions_dropped_by_others(table)
-        ]
-        return list(dict.fromkeys([*catalog_partitions, *own_partitions, *dropped_partitions]))
-
-    def partition_names(self, table: Table) -> list[str]:
-        """The partitions of a table by their directories below the table's, like ``p1=a/p2=1``."""
-        prefix = f"{table.location}/"
-        return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
-
-    def partitions_dropped_by_others(self, table: Table) -> dict[str, CatalogChange]:
-        """Return the partitions that others have dropped since the snapshot: name, like
-        ``p1=a/p2=1`` → the change that dropped it. None without a snapshot, or for an unpartitioned
-        table, of which nothing is checked then.
-
-        A snapshot may see rows in such a partition, and their files may be gone. A new partition of
-        the same name may exist, with newer rows.
-
-        Raises:
-            SnapshotTooOldError: The table itself was created, dropped, renamed or given other
-                columns since the snapshot.
-        """
-        if not table.partition_columns:
-            return {}
-        return {
-            change.partition: change
-            for change in self._partition_changes(table.name)
-            if change.partition
-        }
-
-    def refuse_dropped_partitions(self, table: Table, partitions: Iterable[str]) -> None:
-        """Raise SnapshotTooOldError if others have dropped one of these partitions since the
-        snapshot, or have changed the partitioned table itself. Without a snapshot nothing is
-        refused."""
-        dropped_partitions = self.partitions_dropped_by_others(table)
-        for name in partitions:
-            if name in dropped_partitions:
-                raise self._too_old_error(table.name, dropped_partitions[name])
-
-    def require_unchanged(
-        self,
-        table: Table,
-        partitions: Collection[str],
-        snapshot: Snapshot,
-        dropped_partitions: Collection[str] = (),
-    ) -> None:
-        """Check, after files were listed, that the catalog's answers fit the snapshot.
-
-        The table was looked up first, then the snapshot was taken, then the files were listed.
-        Another session may have changed the catalog in between.
-
-        Args:
-            table: The table as it was looked up.
-            partitions: The directories of the listed partitions.
-            snapshot: The snapshot.
-            dropped_partitions: Partitions that others had dropped already, so they were not listed.
-
-        Raises:
-            SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
-                table was changed, or one of the partitions was dropped. Outside of both: the
-                snapshot's lease has ended.
-            TableChangedError: Outside of a transaction: the same changes. In every case: the table
-                now has other columns, another directory or another layout.
-            CatalogError: The table is gone.
-        """
-        txn, name = self._snapshot_txn, table.name
-        current_table = acid_table(self._metastore.glance(name))
-        changes = txn.catalog_changes(name) if txn else self._txns.catalog_changes(snapshot, name)
-        listed_partitions = (
-            set(partitions).difference(dropped_partitions) if changes else set[str]()
-        )
-        change = next(
-            (
-                candidate
-                for candidate in changes
-                if candidate.partition is None or candidate.partition in listed_partitions
-            ),
-            None,
-        )
-        if change is not None and txn is not None:
-            raise self._too_old_error(name, change)
-        if current_table is not None and current_table.columns != table.columns:
-            # A type may have become wider, and the snapshot may have values that need it.
-            raise TableChangedError(
-                f"The columns of {name} were changed meanwhile. Read it again.", table=name
-            )
-        if current_table is not None and not current_table.has_same_storage(table):
-            raise TableChangedError(f"{name} was replaced meanwhile. Read it again.", table=name)
-        if current_table is None:
-            raise CatalogError(f"{name} was dropped meanwhile.", table=name)
-        if change is not None:
-            raise TableChangedError(
-                f"{name} or a partition of it was dropped meanwhile. Read it again.", table=name
-            )
-
-    def _partition_changes(self, name: TableName) -> list[CatalogChange]:
-        """Return the changes of a table's partitions since the snapshot; none without a snapshot.
-
-        Raises:
-            SnapshotTooOldError: The table itself was changed.
-        """
-        changes = [] if self._snapshot_txn is None else self._snapshot_txn.catalog_changes(name)
-        for change in changes:
-            if change.partition is None:
-                raise self._too_old_error(name, change)
-        return changes
-
-    def _too_old_error(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
-        """Return the error of a table, or of a partition of it, that was changed in the catalog
-        since the snapshot. A snapshot must be there."""
-        assert self._snapshot_txn is not None
-        changed_name = f"{name}/{change.partition}" if change.partition else str(name)
-        return SnapshotTooOldError(
-            f"{author_text(change)} changed the meaning of {changed_name} in the catalog, after "
-            f"transaction {self._snapshot_txn.id} had taken its snapshot. So the rows of that "
-            "snapshot cannot be read or changed. End this transaction, or snapshot, and begin "
-            "a new one.",
-            txnId=self._snapshot_txn.id,
-            changedBy="" if change.txn_id is None else change.txn_id,
-            table=name,
-            partition=change.partition or "",
-        )
 
     def end_old_leases(self) -> None:
         """End leases that are older than ``acidsql.lease.timeout``."""

@@ -25,6 +25,7 @@ from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.partition_specs import Partitions
 from acidsql.statements.context.result import Receipt
+from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.spark_databases import SparkDatabases
 from acidsql.statements.context.temporary_tables import TemporaryTables
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -46,6 +47,7 @@ class Context:
         metastore: Keeps tables and transactions.
         txns: Opens transactions, and has the session's settings.
         transactions: The transaction in which a statement runs, and the snapshot of its reads.
+        catalog: Tables and partitions as the snapshot of reads sees them.
         names: Finds the ACID table of a name.
         databases: The databases in Spark's own catalog with the names of ACID databases.
         partitions: Finds the partitions that a statement names.
@@ -57,6 +59,7 @@ class Context:
     metastore: Metastore
     txns: TxnManager
     transactions: Transactions
+    catalog: SnapshotCatalog
     names: NameResolver
     databases: SparkDatabases
     partitions: Partitions
@@ -75,8 +78,9 @@ class Family:
     def __init__(self, context: Context) -> None:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
-        self._names, self._partitions = context.names, context.partitions
-        self._spark_databases, self._temporary = context.databases, context.temporary
+        self._catalog, self._names = context.catalog, context.names
+        self._partitions, self._temporary = context.partitions, context.temporary
+        self._spark_databases = context.databases
 
     @contextmanager
     def _locked_transaction(self, text: str, *locks: LockComponent) -> Iterator[Txn]:
@@ -89,7 +93,7 @@ class Family:
     def _look_up_again(self, name: TableName) -> Table:
         """Return a table as it is now, under its lock: it may have changed while the statement
         waited. Raise CatalogError if it was dropped."""
-        table = acid_table(self._transactions.find(name))
+        table = acid_table(self._catalog.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
@@ -117,7 +121,7 @@ class Family:
             if partition is not None:
                 raise CatalogError(f"{table.name} is not partitioned.", table=table.name)
             return [None]
-        partition_names = self._transactions.partition_names(table)
+        partition_names = self._catalog.partition_names(table)
         if partition is not None and partition not in partition_names:
             raise CatalogError(
                 f"{table.name} has no partition '{partition}'.",

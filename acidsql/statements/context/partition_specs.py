@@ -18,7 +18,7 @@ from acidsql.plan.standins.query import placeholders
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.binder import bind_partition
 from acidsql.sql.parsed.statements import PartitionItem
-from acidsql.statements.context.current_txn import Transactions
+from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.storage.reading.pruning.known_partitions import (
     canonical_partition_values,
@@ -38,14 +38,13 @@ class Partitions:
         args: The arguments of the running statement, by name.
     """
 
-    def __init__(self, spark: SparkSession, transactions: Transactions) -> None:
-        self._spark, self._transactions = spark, transactions
+    def __init__(self, spark: SparkSession, catalog: SnapshotCatalog) -> None:
+        self._spark, self._catalog = spark, catalog
         self.args: dict[str, Any] | None = None
 
     def names(self, table: Table) -> PartitionNames:
         """The names of the table's partition directories now."""
-        names = self._transactions.partition_names(table) if table.partition_columns else []
-        return partition_names(self._spark, table, names)
+        return partition_names(self._spark, table, self._catalog.partition_names(table))
 
     def possible_partitions(
         self, query: EventQuery, statement_text: StatementText
@@ -74,7 +73,7 @@ class Partitions:
                 row = query_rows(self._spark, values, {}, statement_text).collect()[0]
             directories = self.names(table).directories(row)
             return list(directories if query.overwrite else directories[:1])
-        names = [] if query.partitions is None else self._transactions.partition_names(table)
+        names = [] if query.partitions is None else self._catalog.partition_names(table)
         if query.partitions is None or not names:
             return None
         view, partition_query = query.partitions
@@ -111,7 +110,7 @@ class Partitions:
         """
         values_of_specs = self._spec_values(table, specs, text)
         values_by_name = canonical_partition_values(
-            self._spark, table, self._transactions.partition_names(table)
+            self._spark, table, self._catalog.partition_names(table)
         )
         names: dict[str, None] = {}
         for spec, spec_values in zip(specs, values_of_specs, strict=True):

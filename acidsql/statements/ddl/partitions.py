@@ -95,7 +95,7 @@ class PartitionStatements(Family):
             AnalysisError: A partition exists already or is named twice, and the statement has no IF
                 NOT EXISTS; or a clause does not name all partition columns.
         """
-        existing_names = set(self._transactions.partition_names(table))
+        existing_names = set(self._catalog.partition_names(table))
         missing_names: dict[str, None] = {}
         names = self._partitions.fully_named_partitions(table, statement.specs, text)
         for spec, name in zip(statement.specs, names, strict=True):

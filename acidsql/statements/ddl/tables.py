@@ -445,7 +445,7 @@ class TableStatements(ConstraintStatements):
                 "OVERWRITE replaces the rows; DROP TABLE and CREATE TABLE replace the table.",
                 condition="UNSUPPORTED_FEATURE.REPLACE_TABLE",
             )
-        if acid_table(self._transactions.find(name)) is None:
+        if acid_table(self._catalog.find(name)) is None:
             self._names.require_free_name(statement.name, name)
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:

@@ -35,8 +35,7 @@ class ViewDefinitions:
 
     def __init__(self, context: Context) -> None:
         self._spark, self._names = context.spark, context.names
-        self._transactions = context.transactions
-        self._filler = Filler(context)
+        self._catalog, self._filler = context.catalog, Filler(context)
 
     def view_of_statement(
         self, statement: st.CreateView | st.AlterView, text: str, name: TableName
@@ -80,7 +79,7 @@ class ViewDefinitions:
         statement, for ALTER VIEW those that the view has (none if it is gone)."""
         if isinstance(statement, st.CreateView):
             return statement.comment, dict(statement.properties)
-        old = view_of(self._transactions.find(name))
+        old = view_of(self._catalog.find(name))
         return (None, {}) if old is None else (old.comment, users_properties(old))
 
     def _full_name(self, parts: tuple[str, ...]) -> tuple[str, ...]:

@@ -175,11 +175,11 @@ class Holder:
     def _is_current(self, tables: Iterable[Table]) -> bool:
         """Whether the catalog still has these ACID tables and views exactly as they were looked up.
         Plain tables are not compared."""
-        transactions = self._context.transactions
+        catalog = self._context.catalog
 
         def is_same(table: Table) -> bool:
             is_plain = table.view is None and not table.is_transactional
-            return is_plain or transactions.find(table.name) == table
+            return is_plain or catalog.find(table.name) == table
 
         return all(map(is_same, tables))
 

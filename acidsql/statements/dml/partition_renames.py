@@ -111,7 +111,7 @@ class PartitionRenames(Family):
             table, [old_spec, new_spec], text
         )
         old_partitions = self._partitions.matching_partitions(table, [old_spec], text)
-        if new_partition in self._transactions.partition_names(table):
+        if new_partition in self._catalog.partition_names(table):
             raise AnalysisError(
                 f"{table.name} has the partition {new_partition} already: UPDATE moves rows into "
                 "it. If it is empty, DROP PARTITION drops it.",

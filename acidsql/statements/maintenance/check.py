@@ -105,14 +105,12 @@ class TableChecks(Family):
         """
         name, fs = table.name, filesystem_for(table.location)
         snapshot = self._transactions.read_snapshot([name])
-        partition_names = (
-            self._transactions.partition_names(table) if table.partition_columns else None
-        )
-        self._transactions.refuse_dropped_partitions(table, partition_names or ())
+        partition_names = self._catalog.partition_names(table) if table.partition_columns else None
+        self._catalog.refuse_dropped_partitions(table, partition_names or ())
         write_ids, txns = snapshot.write_ids[name], snapshot.valid_txns
 
         def check_unchanged() -> None:
-            self._transactions.require_unchanged(table, partition_names or (), snapshot)
+            self._catalog.require_unchanged(table, partition_names or (), snapshot)
 
         with check_after_block(check_unchanged):
             litter = self._litter(table)

@@ -137,7 +137,7 @@ class TableHealth(Family):
         snapshot = self._transactions.read_snapshot([table.name])
         partition_names = sorted(partition for partition in partitions if partition is not None)
         with check_after_block(
-            lambda: self._transactions.require_unchanged(table, partition_names, snapshot)
+            lambda: self._catalog.require_unchanged(table, partition_names, snapshot)
         ):
             files = self._table_rows.inventory(table, snapshot)
             targets = partition_names if table.partition_columns else [None]
@@ -149,7 +149,7 @@ class TableHealth(Family):
         """Return the health of a table as one item. An error is not raised: it is the text of
         ``problem``, also if the table was dropped."""
         try:
-            table = acid_table(self._transactions.find(name))
+            table = acid_table(self._catalog.find(name))
             if table is None:
                 return Health(str(name), problem="the table was dropped meanwhile")
             return combined_health(

@@ -129,7 +129,7 @@ class TableRepairs(TableChecks):
             findings_by_condition.get("PARTITION_WITHOUT_DIRECTORY", {}),
             findings_by_condition.get("PARTITION_NOT_IN_CATALOG", {}),
         )
-        catalog_names = self._transactions.partition_names(table) if table.partition_columns else ()
+        catalog_names = self._catalog.partition_names(table)
         if len(plan.missing_partitions) == len(catalog_names) > 1:
             reason_to_keep = "all directories are missing, as if nothing were mounted"
             plan.reasons_to_keep.update(dict.fromkeys(plan.missing_partitions, reason_to_keep))

@@ -72,7 +72,7 @@ class StatisticsStatements(Family):
         notes = []
         for name in self._metastore.tables(database) if is_ours else ():
             with self._locked_transaction(text, read_lock(TableName(database, name))) as txn:
-                table = acid_table(self._transactions.find(TableName(database, name)))
+                table = acid_table(self._catalog.find(TableName(database, name)))
                 if table is not None:
                     notes.append(
                         self._note_statistics(table, [], txn, reads_rows=statement.reads_rows)

@@ -69,7 +69,8 @@ class ChangeFeed:
 
     def __init__(self, context: Context, travel: TimeTravel) -> None:
         self._spark, self._metastore = context.spark, context.metastore
-        self._transactions, self._travel = context.transactions, travel
+        self._transactions, self._catalog = context.transactions, context.catalog
+        self._travel = travel
 
     def changes_between(
         self,
@@ -244,15 +245,13 @@ class ChangeFeed:
                 was dropped since the snapshot.
             CatalogError: Another session changed the table while its files were listed.
         """
-        partition_names = self._transactions.partition_names(table)
+        partition_names = self._catalog.partition_names(table)
         partitions = partition_names if table.partition_columns else [""]
-        dropped_partitions = self._transactions.partitions_dropped_by_others(table)
-        self._transactions.refuse_dropped_partitions(table, partitions)
+        dropped_partitions = self._catalog.partitions_dropped_by_others(table)
+        self._catalog.refuse_dropped_partitions(table, partitions)
 
         def check_unchanged() -> None:
-            self._transactions.require_unchanged(
-                table, partition_names, snapshot, dropped_partitions
-            )
+            self._catalog.require_unchanged(table, partition_names, snapshot, dropped_partitions)
             self._travel.require_files_kept(table, new_write_ids.before)
 
         with check_after_block(check_unchanged):

@@ -115,7 +115,7 @@ class Filler:
         files are listed now, unless an earlier view of it has the same explicit demand. ``few``: as
         in ``views``; it counts for the target and for explicit demands only."""
         if standin.query is not None:
-            self._context.transactions.require_same_view(standin.table)
+            self._context.catalog.require_same_view(standin.table)
             return view_rows(self._spark, standin, demands.views)
         if (shared_rows := demands.shared_rows(standin)) is not None:
             return shared_rows

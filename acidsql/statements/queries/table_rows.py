@@ -40,6 +40,7 @@ class TableRows:
     def __init__(self, context: Context) -> None:
         self._spark, self._metastore = context.spark, context.metastore
         self._txns, self._transactions = context.txns, context.transactions
+        self._catalog = context.catalog
         self.travel = TimeTravel(context.spark, context.metastore)
 
     def live_rows(
@@ -92,14 +93,12 @@ class TableRows:
         table = standin.table
         if not table.is_transactional:
             return select_standin_columns(self._plain_rows(standin), standin)
-        dropped_partitions = self._transactions.partitions_dropped_by_others(table)
-        partition_names = self._transactions.partition_names(table)
+        dropped_partitions = self._catalog.partitions_dropped_by_others(table)
+        partition_names = self._catalog.partition_names(table)
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
 
         def check_unchanged() -> None:
-            self._transactions.require_unchanged(
-                table, partition_names, snapshot, dropped_partitions
-            )
+            self._catalog.require_unchanged(table, partition_names, snapshot, dropped_partitions)
             if is_old:
                 self.travel.require_files_kept(table, write_ids)
 
@@ -113,7 +112,7 @@ class TableRows:
                 demand,
                 lambda: is_old or self._is_kept(snapshot),
                 few,
-                (lambda needed: self._transactions.refuse_dropped_partitions(table, needed))
+                (lambda needed: self._catalog.refuse_dropped_partitions(table, needed))
                 if dropped_partitions
                 else None,
                 is_fast=self._txns.settings.fast_paths,
@@ -143,8 +142,8 @@ class TableRows:
             VersionNotFoundError: There is no such version.
         """
         write_ids, is_old = self._visible_write_ids(table, snapshot, point_in_time)
-        partitions = self._transactions.partition_names(table) if table.partition_columns else [""]
-        self._transactions.refuse_dropped_partitions(table, partitions)
+        partitions = self._catalog.partition_names(table) if table.partition_columns else [""]
+        self._catalog.refuse_dropped_partitions(table, partitions)
         fs = filesystem_for(table.location)
         listings = list_table(
             fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
@@ -157,7 +156,7 @@ class TableRows:
         """Return all directories and files of a table, also invisible ones, and the state of each
         in a snapshot. Raise SnapshotTooOldError if a partition was dropped since."""
         columns = [column.name for column in table.partition_columns]
-        names = self._transactions.partition_names(table) if columns else None
+        names = self._catalog.partition_names(table) if columns else None
         keeps_versions = self._metastore.abilities.keeps_versions
         files = inventory(
             filesystem_for(table.location),
@@ -168,7 +167,7 @@ class TableRows:
             columns=columns,
             oldest=self._metastore.oldest_version(table.name) if keeps_versions else math.inf,
         )
-        self._transactions.refuse_dropped_partitions(table, names or ())
+        self._catalog.refuse_dropped_partitions(table, names or ())
         return files
 
     def _visible_write_ids(

@@ -163,7 +163,7 @@ class ShowStatements(Family):
                 condition="INVALID_PARTITION_OPERATION.PARTITION_SCHEMA_IS_EMPTY",
                 sqlstate="42601",
             )  # fmt: skip
-        partitions = self._transactions.partition_names(table)
+        partitions = self._catalog.partition_names(table)
         if statement.partition:
             partitions = self._partitions.filter_partitions(
                 table, statement.partition, partitions, text
