@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
 from acidsql.errors import AcidSqlError, SqlSyntaxError
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.plan.standins.names import Glance, need_acid_table
@@ -274,7 +275,7 @@ class Runner:
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
         self._parts.temporary.need_kept()
-        return self._parts.names.peek_acid_table(parts)
+        return acid_table(self._parts.names.find_entry(parts, at_a_glance=True))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name of a table; None for a name that is Spark's."""
@@ -288,7 +289,8 @@ class Runner:
         in an older version; ``row_id`` adds ``row__id``. Raise the errors of ``Session.table``."""
         self.transactions.require_same_thread()
         self._parts.temporary.need_kept()
-        table = need_acid_table(self._spark, self._parts.names.peek_table_or_view(parts), parts)
+        names = self._parts.names
+        table = need_acid_table(self._spark, names.find(parts, at_a_glance=True), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)

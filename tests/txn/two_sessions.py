@@ -27,6 +27,7 @@ from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.worker import Worker, WorkerResources
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
+from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Commit, Database, LockComponent, LockType, Operation
 from acidsql.plan.standins.names import NameResolver
 from acidsql.settings import Settings
@@ -143,14 +144,16 @@ class Session:
 
     def rows(self, name: str) -> frozenset[str] | None:
         """The rows that a query shows; None: there is no such table."""
-        table = self.names.peek_acid_table(("d", name))
+        table = self._find(("d", name))
         return None if table is None else self.tables.live_rows(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
         """Run a statement that returns no rows."""
-        find = self.names.peek_acid_table
-        statement = parse(text, is_ours=lambda parts: find(parts) is not None)
+        statement = parse(text, is_ours=lambda parts: self._find(parts) is not None)
         self.handlers[type(statement)](statement, text)
+
+    def _find(self, parts: tuple[str, ...]) -> Table | None:
+        return acid_table(self.names.find_entry(parts, at_a_glance=True))
 
     def insert(self, name: str, partition: str, value: str) -> None:
         table = self.store.find(TableName("d", name))

@@ -87,7 +87,7 @@ class Targets:
         """Return the error that says what the target is (a view, a table of Spark's or another
         engine's, nothing); None if it is an ACID table, or not the cause of the error."""
         target = _target_parts(text)
-        if target is None or self._names.peek_table_or_view(target) is not None:
+        if target is None or self._names.find(target, at_a_glance=True) is not None:
             return None
         statement, start = _statement_word_and_start(text)
         place = place_of_name(target, text, start)

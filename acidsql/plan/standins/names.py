@@ -6,8 +6,8 @@ CTE hides a table, too; ``sql.references`` does not list the names of CTEs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache
+from collections.abc import Mapping
+from functools import cache, partial
 from typing import Protocol
 
 from pyspark.sql import SparkSession
@@ -29,11 +29,9 @@ from acidsql.storage.spark.session import jvm, temporary
 class Tables(Protocol):
     """Finds the metastore's entry for the full name of a table or view."""
 
-    def find(self, name: TableName) -> CatalogEntry:
-        """The entry of a name. See ``Catalog.find``."""
-
-    def glance(self, name: TableName) -> CatalogEntry:
-        """The entry of a name, perhaps with earlier constraints. See ``Catalog.glance``."""
+    def find(self, name: TableName, *, at_a_glance: bool = False) -> CatalogEntry:
+        """The entry of a name (``Catalog.find``). ``at_a_glance``: the constraints may be earlier
+        ones (``Catalog.glance``)."""
 
 
 class NameResolver:
@@ -56,31 +54,20 @@ class NameResolver:
         """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
         return self._spark.catalog.currentDatabase().lower()
 
-    def peek_acid_table(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table up; its constraints may be earlier ones (``Catalog.glance``). None if
-        there is none of the name, or if the name means anything else."""
-        return acid_table(self._look_up(parts, self._tables.glance))
+    def find(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> Table | None:
+        """Look an ACID table, or a view of ACID tables, up; None for any other name.
 
-    def _look_up(
-        self, parts: tuple[str, ...], find: Callable[[TableName], CatalogEntry]
-    ) -> CatalogEntry:
-        name = self._metastore_name(parts)
-        return None if name is None else find(name)
+        ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
+        """
+        return self.acid_table_or_view(parts, self.find_entry(parts, at_a_glance=at_a_glance))
 
-    def _metastore_name(self, parts: tuple[str, ...]) -> TableName | None:
+    def find_entry(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> CatalogEntry:
+        """Look the metastore's entry of a name up, whatever kind of table or view it is; None if
+        there is none, or for a temporary view or DataFrame. ``at_a_glance``: as in ``find``."""
         if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
             return None
-        return self.qualify(parts)
-
-    def peek_table_or_view(self, parts: tuple[str, ...]) -> Table | None:
-        """Look an ACID table, or a view of ACID tables, up; None for any other name. The
-        constraints may be earlier ones (``Catalog.glance``)."""
-        return self.acid_table_or_view(parts, self.peek_entry(parts))
-
-    def peek_entry(self, parts: tuple[str, ...]) -> CatalogEntry:
-        """Look the metastore's entry of a name up, whatever kind of table or view it is; None if
-        there is none, or for a temporary view or DataFrame. The constraints may be earlier ones."""
-        return self._look_up(parts, self._tables.glance)
+        name = self.qualify(parts)
+        return None if name is None else self._tables.find(name, at_a_glance=at_a_glance)
 
     def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
         """Return the ACID table or view of a metastore entry; None for any other entry, and without
@@ -98,19 +85,15 @@ class NameResolver:
         metastore. None if there is none, or if Spark itself has a table or view of the name that it
         reads right.
 
-        None if Spark itself has a table or view of the name.
-
         Raises:
             UnsupportedError: The name is that of a materialized view or of another engine's table,
                 and Spark does not have it.
         """
-        return self.readable_table(parts, self._look_up(parts, self._tables.find))
+        return self.readable_table(parts, self.find_entry(parts))
 
     def readable_table(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
         """Return the ACID table, plain table or view of a metastore entry that a query reads. None
         without an entry, and if Spark itself has a table or view of the name that it reads right.
-
-        None if Spark itself has a table or view of the name.
 
         Raises:
             UnsupportedError: The entry is a materialized view or another engine's table, and Spark
@@ -158,8 +141,7 @@ class NameResolver:
         Raises:
             AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is none of this name.
         """
-        find = self._tables.glance if at_a_glance else self._tables.find
-        table = self.acid_table_or_view(name.parts, self._look_up(name.parts, find))
+        table = self.find(name.parts, at_a_glance=at_a_glance)
         if table is None:
             raise no_acid_table(".".join(name.parts), text, name.span)
         return table
@@ -170,10 +152,6 @@ class NameResolver:
         name = self.qualify(parts)
         entry = None if name is None else self._tables.find(name)
         return entry if isinstance(entry, ForeignTable) else None
-
-    def is_acid(self, parts: tuple[str, ...]) -> bool:
-        """Whether the name is that of an ACID table."""
-        return self.peek_acid_table(parts) is not None
 
     def is_in_spark(self, parts: tuple[str, ...]) -> bool:
         """True if Spark has a table or view of that name."""
@@ -237,10 +215,10 @@ class Glance:
     """Looks each name of one statement up once. ``find_readable`` finds plain tables, too."""
 
     def __init__(self, names: NameResolver) -> None:
-        peek_entry = cache(names.peek_entry)
-        self.find = cache(lambda parts: names.acid_table_or_view(parts, peek_entry(parts)))
+        find_entry = cache(partial(names.find_entry, at_a_glance=True))
+        self.find = cache(lambda parts: names.acid_table_or_view(parts, find_entry(parts)))
         self.find_readable = cache(
-            lambda parts: self.find(parts) or names.readable_table(parts, peek_entry(parts))
+            lambda parts: self.find(parts) or names.readable_table(parts, find_entry(parts))
         )
 
 

@@ -176,7 +176,7 @@ class AutoCdcStatements:
         names = self._context.names
         statement = parse(
             statement_text.text,
-            is_ours=lambda parts: names.peek_acid_table(parts) is not None,
+            is_ours=lambda parts: acid_table(names.find_entry(parts, at_a_glance=True)) is not None,
             double_quoted_identifiers=statement_text.double_quoted,
         )
         assert isinstance(statement, AutoCdc)

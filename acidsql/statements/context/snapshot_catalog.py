@@ -30,9 +30,11 @@ class SnapshotCatalog:
     def __init__(self, metastore: Catalog, txns: TxnManager, transactions: Transactions) -> None:
         self._metastore, self._txns, self._transactions = metastore, txns, transactions
 
-    def find(self, name: TableName) -> CatalogEntry:
+    def find(self, name: TableName, *, at_a_glance: bool = False) -> CatalogEntry:
         """Look a name up in the catalog, as of the snapshot of the transaction or of
         ``acid.snapshot()``, if there is one.
+
+        ``at_a_glance``: the constraints of a table may be outdated, because a cache may answer.
 
         Returns:
             The ACID table, or view of acidsql's; a ``ForeignTable``, which has no snapshots; or
@@ -43,23 +45,8 @@ class SnapshotCatalog:
                 got other columns; or a view of this name was created, dropped, renamed or replaced.
             CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
         """
-        return self._check_in_snapshot(name, self._metastore.find(name))
-
-    def glance(self, name: TableName) -> CatalogEntry:
-        """Look a name up like ``find``, with the same errors. The constraints of a table may be
-        outdated, as this may answer from a cache."""
-        return self._check_in_snapshot(name, self._metastore.glance(name))
-
-    def _check_in_snapshot(self, name: TableName, entry: CatalogEntry) -> CatalogEntry:
-        """Return the catalog's entry of a name, if the snapshot may use it. Without a snapshot only
-        a moving table is refused.
-
-        Raises:
-            SnapshotTooOldError: The table or view itself was changed since the snapshot; changes of
-                partitions are no error.
-            CatalogError: TABLE_IS_MOVING: the table is moving to another metastore.
-        """
-        self._partition_changes(name)
+        entry = (self._metastore.glance if at_a_glance else self._metastore.find)(name)
+        self._partition_changes(name)  # raises if the table or view itself was changed
         if isinstance(entry, Table) and entry.moving is not None:
             raise CatalogError(
                 f"{name} is moving {entry.moving}, and the move did not end. Call export_to_hive "

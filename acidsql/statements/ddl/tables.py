@@ -355,7 +355,7 @@ class TableStatements(ConstraintStatements):
         if there is no such table in the metastore, if Spark has it or it is an ACID table already,
         or if it cannot become full-ACID in place."""
         parts = statement.name.parts
-        entry, foreign_table = self._names.peek_entry(parts), None
+        entry, foreign_table = self._names.find_entry(parts, at_a_glance=True), None
         if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
             foreign_table = self._metastore.with_partitions(entry)
         is_acid = acid_table(entry) is not None

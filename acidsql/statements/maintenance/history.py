@@ -38,7 +38,7 @@ class HistoryStatements(Family):
         Spark has a table of this name (of another format), or one called ``history`` (the name is
         then a column's)."""
         parts = statement.name.parts
-        if self._names.peek_table_or_view(parts) is None and (
+        if self._names.find(parts, at_a_glance=True) is None and (
             self._names.is_in_spark(parts) or self._names.is_in_spark(("history",))
         ):
             return self._spark.sql(text)  # another format's history, or a column of ``history``
