@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from functools import partial
+from dataclasses import replace
 
 import pytest
 from kit import ordered, rows
 
 from acidsql.acid.table import ORC, Column, Table, TableName
 from acidsql.errors import TransientTxnError
-from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.spark import repeatable as repeatable_module
 from acidsql.storage.spark.repeatable import Repeatable, repeatable_query
 from acidsql.storage.spark.session import zones
@@ -283,6 +283,7 @@ def test_files_that_python_tasks_read_may_change_if_they_are_not_an_acid_tables(
     """Nobody notes their sizes and times."""
     monkeypatch.setattr(zones, "zone_offset_micros", lambda spark: None)
     table = Table(TableName("db", "t"), "/w/t", (Column("at", "timestamp"),))
-    read = partial(read_inserts_only, spark, table, {"": ["/w/t/000000_0"]}, ORC)
-    assert repeatable_query(read()) is not None
-    assert repeatable_query(read(any_writer=True)) is None
+    files = PlainFiles(table, {"": ["/w/t/000000_0"]}, ORC)
+    assert repeatable_query(read_inserts_only(spark, files)) is not None
+    others_files = replace(files, any_writer=True)
+    assert repeatable_query(read_inserts_only(spark, others_files)) is None

@@ -36,7 +36,7 @@ from acidsql.statements.directories.places import Places
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record
 from acidsql.storage.files.filesystem import filesystem_for, real_location
-from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import SourceFile
 from acidsql.storage.writing.save import Save, TableWrite
@@ -260,7 +260,8 @@ class LoadStatements(Family):
             partition_columns = [
                 f"{value} AS {VALUE}{number}" for number, value in enumerate(values)
             ]
-        rows = read_inserts_only(self._spark, plain_table, {"": paths}, ORC, any_writer=True)
+        files = PlainFiles(plain_table, {"": paths}, ORC, any_writer=True)
+        rows = read_inserts_only(self._spark, files)
         return rows.selectExpr(
             *(quote(column.name) for column in table.columns), *partition_columns
         )

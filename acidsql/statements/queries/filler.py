@@ -124,7 +124,7 @@ class Filler:
         # The listing of the table may ask for the demand twice, or never.
         demand = explicit_demand or cache(partial(demands.demand_on, standin))
         few = few if standin.is_target or explicit_demand else 0
-        return self._tables.rows(standin, snapshot, point_in_time, demand, few)
+        return self._tables.rows(standin, snapshot, point_in_time, demand=demand, few=few)
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
         """Return a view without rows for each stand-in, by name, for the analysis of a statement.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from pyspark.sql import DataFrame
 
@@ -24,7 +25,7 @@ from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.plain_tables import read_plain
 from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
-from acidsql.storage.reading.read import read_rows
+from acidsql.storage.reading.read import NeededRows, TableSnapshot, read_rows
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.tables.listing import Listing, list_table
 from acidsql.txn import Snapshot
@@ -70,6 +71,7 @@ class TableRows:
         standin: StandIn,
         snapshot: Snapshot,
         point_in_time: PointInTime | None = None,
+        *,
         demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
@@ -102,23 +104,20 @@ class TableRows:
             if is_old:
                 self.travel.require_files_kept(table, write_ids)
 
+        def is_kept() -> bool:
+            return is_old or self._is_kept(snapshot)
+
+        refuse_dropped = partial(self._catalog.refuse_dropped_partitions, table)
+        table_snapshot = TableSnapshot(
+            table, partition_names, write_ids, snapshot.valid_txns,
+            is_kept=is_kept, refuse_lost=refuse_dropped if dropped_partitions else None,
+        )  # fmt: skip
+        needed = NeededRows(
+            demand=demand, few=few, is_fast=self._txns.settings.fast_paths,
+            virtual=standin.virtual, with_deleted=standin.with_deleted,
+        )  # fmt: skip
         with check_after_block(check_unchanged):
-            rows = read_rows(
-                self._spark,
-                table,
-                partition_names,
-                write_ids,
-                snapshot.valid_txns,
-                demand,
-                lambda: is_old or self._is_kept(snapshot),
-                few,
-                (lambda needed: self._catalog.refuse_dropped_partitions(table, needed))
-                if dropped_partitions
-                else None,
-                is_fast=self._txns.settings.fast_paths,
-                virtual=standin.virtual,
-                with_deleted=standin.with_deleted,
-            )
+            rows = read_rows(self._spark, table_snapshot, needed)
         return select_standin_columns(rows, standin)
 
     def point_in_time(self, standin: StandIn, statement_text: StatementText) -> PointInTime | None:

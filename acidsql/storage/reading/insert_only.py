@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
-from types import MappingProxyType
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -46,115 +46,104 @@ _BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apar
 FORMATS = (ORC, PARQUET, "text")
 
 
-def read_inserts_only(
-    spark: SparkSession,
-    table: Table,
-    files: Mapping[str, Sequence[str]],
-    file_format: str,
-    sizes: Mapping[str, int] = MappingProxyType({}),
-    *,
-    any_writer: bool = False,
-    text: tuple[str, str] = ("\x01", "\\N"),
-    virtual: Collection[str] = (),
-) -> DataFrame:
-    """Return the rows of plain files, lazily: the data columns, the partition columns, the virtual
-    columns.
+@dataclass(frozen=True, slots=True)
+class PlainFiles:
+    """Plain files of one table, and how to read them.
 
-    Args:
-        spark: The session.
+    Attributes:
         table: The table. Its columns are matched with the files' columns by position, as in Hive 4;
             in Parquet files by name, as all engines do.
-        files: The visible files by partition directory.
+        by_partition: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes no file is taken for a small one.
         any_writer: The files may be another writer's, so they are looked into first. Python tasks
             read ORC files that Spark's reader would misread; such Parquet files are refused.
         text: What ends a field of a text file, and what stands for NULL there.
-        virtual: The virtual columns that matter.
+    """
+
+    table: Table
+    by_partition: Mapping[str, Sequence[str]]
+    file_format: str
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    any_writer: bool = False
+    text: tuple[str, str] = ("\x01", "\\N")
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of all files."""
+        return [path for group in self.by_partition.values() for path in group]
+
+    def matching(self, is_member: Callable[[str], bool]) -> PlainFiles:
+        """Return those of the files for whose paths ``is_member`` holds; no empty partitions."""
+        matching = {
+            name: list(filter(is_member, group)) for name, group in self.by_partition.items()
+        }
+        by_partition = {name: group for name, group in matching.items() if group}
+        return replace(self, by_partition=by_partition)
+
+
+def read_inserts_only(
+    spark: SparkSession, files: PlainFiles, virtual: Collection[str] = ()
+) -> DataFrame:
+    """Return the rows of plain files, lazily: the data columns, the partition columns, the virtual
+    columns. ``virtual``: the virtual columns that matter.
 
     Raises:
-        UnsupportedError: The format is another one, or a column of a text file is an array, map,
-            struct or binary.
+        UnsupportedError: The format is none of ``FORMATS``, or a column of a text file is an array,
+            map, struct or binary.
         FormatError: A file's columns cannot be matched, or a Parquet file has timestamps that are
             no wall clocks.
     """
+    table, file_format = files.table, files.file_format
     if file_format not in FORMATS:
         raise UnsupportedError(
             f"Insert-only tables stored as {file_format} are not supported, only those stored "
             f"as {' or '.join(FORMATS)}.",
             condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
         )
-    paths = _paths(files)
     columns = [quote(column.name) for column in table.columns]
-    if not paths:
+    if not files.paths:
         return _empty_rows(spark, table, virtual)
     if file_format == ORC:
-        return mark_char_columns(_orc_rows(spark, table, files, sizes, virtual, any_writer), table)
-    where = PathPartitions(table, files)
-    file_columns = needed_file_columns(where.needed_columns, virtual)
-    if file_format == "text":
-        rows = _read_text_files(spark, table, paths, file_columns, *text)
-    else:
-        if any_writer:
-            need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
-        rows = _read_parquet_files(spark, table, paths, file_columns)
+        return mark_char_columns(_orc_rows(spark, files, virtual), table)
+    where = PathPartitions(table, files.by_partition)
+    read_files = _read_text_files if file_format == "text" else _read_parquet_files
+    rows = read_files(spark, files, needed_file_columns(where.needed_columns, virtual))
     return mark_char_columns(
         rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)), table
     )
 
 
-def _orc_rows(
-    spark: SparkSession,
-    table: Table,
-    files: Mapping[str, Sequence[str]],
-    sizes: Mapping[str, int],
-    virtual: Collection[str],
-    any_writer: bool,
-) -> DataFrame:
+def _orc_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
     """Return the rows of ORC files, lazily. Python tasks read those that Spark's reader would
     misread, and on an object store small ones (``FileSystem.small_file``). If one large file would
     be misread, Python tasks read all.
     """
+    table, sizes = files.table, files.sizes
     limit = filesystem_for(table.location).small_file
 
     def is_small(path: str) -> bool:
         return 0 < sizes.get(path, 0) <= limit
 
-    small_files, large_files = (
-        _matching_files(files, is_small),
-        _matching_files(files, lambda path: not is_small(path)),
-    )
-    if large_files and _is_misread(spark, table, _paths(large_files), any_writer=any_writer):
-        small_files, large_files = dict(files), {}
+    small_files = files.matching(is_small).by_partition
+    large_files = files.matching(lambda path: not is_small(path))
+    if large_files.by_partition and _is_misread(spark, large_files):
+        small_files, large_files = files.by_partition, replace(files, by_partition={})
     columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
     if small_files:
         reads, file_columns = plain_reads(small_files, sizes), needed_file_columns([], virtual)
-        rows = python_rows(spark, table, reads, of_file=file_columns, may_change=any_writer)
+        rows = python_rows(spark, table, reads, of_file=file_columns, may_change=files.any_writer)
         values = partition_value_columns(table, list(small_files), PARTITION)
         parts.append(rows.selectExpr(*columns, *values, *row_virtual_columns(virtual)))
-    if large_files:
+    if large_files.by_partition:
         if is_on(spark, _BY_CASE):
-            _need_same_case(table, _paths(large_files), columns_of)
-        where = PathPartitions(table, large_files)
+            _need_same_case(table, large_files.paths, columns_of)
+        where = PathPartitions(table, large_files.by_partition)
         rows = _read_orc_files(
-            spark, table, _paths(large_files), needed_file_columns(where.needed_columns, virtual)
+            spark, large_files, needed_file_columns(where.needed_columns, virtual)
         )
         parts.append(rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)))
     return reduce(DataFrame.unionAll, parts)
-
-
-def _matching_files(
-    files: Mapping[str, Sequence[str]], is_member: Callable[[str], bool]
-) -> dict[str, Sequence[str]]:
-    """Return those of the files for which ``is_member`` holds, by partition directory; no empty
-    lists.
-    """
-    matching = {name: list(filter(is_member, group)) for name, group in files.items()}
-    return {name: group for name, group in matching.items() if group}
-
-
-def _paths(files: Mapping[str, Sequence[str]]) -> list[str]:
-    return [path for group in files.values() for path in group]
 
 
 def _empty_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
@@ -165,40 +154,38 @@ def _empty_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> 
     return mark_char_columns(spark.createDataFrame([], ddl), table)
 
 
-def _is_misread(
-    spark: SparkSession, table: Table, paths: Sequence[str], *, any_writer: bool
-) -> bool:
+def _is_misread(spark: SparkSession, files: PlainFiles) -> bool:
     """Whether Spark's ORC reader shows other values than Hive's for one of the files: timestamps,
     if the JVM's zone changes its offset; columns whose type was changed since; and some old days
     of other writers. Footers are read: with ``any_writer`` of every file, else of one in each
     directory.
     """
-    timestamps = has_timestamp(column.type for column in table.columns)
+    columns = files.table.columns
+    timestamps = has_timestamp(column.type for column in columns)
     if timestamps and zones.zone_offset_micros(spark) is None:
         return True
-    types = [parse_type(column.type) for column in table.columns]
-    if any_writer:
-        return any_misread(paths, types)
+    types = [parse_type(column.type) for column in columns]
+    if files.any_writer:
+        return any_misread(files.paths, types)
     # All files of a directory have the same types, unless they are another writer's.
-    looked = {directory_of(path): path for path in paths}.values()
+    looked = {directory_of(path): path for path in files.paths}.values()
     return any(
         any(map(is_cast, file_types, types)) for file_types in run_in_threads(column_types, looked)
     )
 
 
-def _read_orc_files(
-    spark: SparkSession, table: Table, paths: Sequence[str], file_facts: Sequence[str]
-) -> DataFrame:
+def _read_orc_files(spark: SparkSession, files: PlainFiles, file_facts: Sequence[str]) -> DataFrame:
     """Return the rows of ORC files, by Spark's reader: the table's data columns as the user sees
     them, then the columns in ``file_facts`` (only ``PATH``, the path of a row's file).
     """
-    ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in table.columns)
+    columns = files.table.columns
+    ddl = ", ".join(f"{quote(c.name)} {read_type(c.type)}" for c in columns)
     offset = zones.zone_offset_micros(spark)
     values = (
         f"{shown_sql(quote(c.name), c.type, zone_offset_micros=offset)} AS {quote(c.name)}"
-        for c in table.columns
+        for c in columns
     )
-    return open_files(spark, paths, ddl, of_file=file_facts).selectExpr(*values, *file_facts)
+    return open_files(spark, files.paths, ddl, of_file=file_facts).selectExpr(*values, *file_facts)
 
 
 def _need_same_case(
@@ -237,13 +224,16 @@ def _fields(hive_type: str) -> list[str]:
 
 
 def _read_parquet_files(
-    spark: SparkSession, table: Table, paths: Sequence[str], file_facts: Sequence[str]
+    spark: SparkSession, files: PlainFiles, file_facts: Sequence[str]
 ) -> DataFrame:
     """Return the rows of Parquet files, by Spark's reader: the table's data columns as the user
     sees them, then the columns in ``file_facts`` (only ``PATH``, the path of a row's file).
     Raises FormatError if timestamps are no wall clocks, or names differ in case and the session
-    tells cases apart.
+    tells cases apart; or if another writer's file cannot be read right.
     """
+    table, paths = files.table, files.paths
+    if files.any_writer:
+        need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
     ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
     values = (
         f"{shown_sql(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
@@ -260,24 +250,20 @@ def _read_parquet_files(
 
 
 def _read_text_files(
-    spark: SparkSession,
-    table: Table,
-    paths: Sequence[str],
-    file_facts: Sequence[str],
-    field_separator: str,
-    null_text: str,
+    spark: SparkSession, files: PlainFiles, file_facts: Sequence[str]
 ) -> DataFrame:
     """Return the rows of text files of Hive's LazySimpleSerDe: the table's data columns, by
-    position, then the columns in ``file_facts`` (only ``PATH``). A field is NULL if its text is
-    ``null_text`` or no such value, or if the line has no such field. Raises UnsupportedError for
-    nested and binary columns.
+    position, then the columns in ``file_facts`` (only ``PATH``). A field is NULL if its text
+    stands for NULL or is no such value, or if the line has no such field. Raises UnsupportedError
+    for nested and binary columns.
     """
+    field_separator, null_text = files.text
     end = literal(re.escape(field_separator))
     values = (
         f"{_value_sql(f'get(split(value, {end}), {i})', column, null_text)} AS {quote(column.name)}"
-        for i, column in enumerate(table.columns)
+        for i, column in enumerate(files.table.columns)
     )
-    lines = open_files(spark, paths, "value string", "text", of_file=file_facts)
+    lines = open_files(spark, files.paths, "value string", "text", of_file=file_facts)
     return lines.selectExpr(*values, *file_facts)
 
 

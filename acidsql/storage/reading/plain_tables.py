@@ -14,7 +14,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.reading.pruning.partition_columns import shown_value_sql
 from acidsql.storage.tables.orc_schema import columns_of, has_no_names
 
@@ -43,54 +43,46 @@ def read_plain(
             is an array, map, struct or binary.
     """
     if not table.partition_columns:
-        return _read_files(spark, table, {"": _hive_files(table.location)}, text, virtual)
+        files = _plain_files(table, {"": _hive_files(table.location)}, text)
+        return read_inserts_only(spark, files, virtual)
     names = [column.name for column in table.partition_columns]
     usual: dict[str, Mapping[str, int]] = {}
     parts = []
-    files_by_partition = run_in_threads(
+    sizes_by_partition = run_in_threads(
         lambda partition: _hive_files(partition.location), partitions
     )
-    for partition, files in zip(partitions, files_by_partition, strict=True):
+    for partition, sizes in zip(partitions, sizes_by_partition, strict=True):
         name = partition_name(names, partition.values)
         place = f"{table.location}/{name}"
-        if place == partition.location and all(path.rpartition("/")[0] == place for path in files):
-            usual[name] = files
+        if place == partition.location and all(path.rpartition("/")[0] == place for path in sizes):
+            usual[name] = sizes
         else:
-            parts.append(_read_partition_elsewhere(spark, table, partition, files, text, virtual))
+            files = _plain_files(replace(table, partition_columns=()), {"": sizes}, text)
+            rows = read_inserts_only(spark, files, virtual)
+            parts.append(_add_partition_values(rows, table, partition, virtual))
     if usual or not parts:
-        parts.insert(0, _read_files(spark, table, usual, text, virtual))
+        parts.insert(0, read_inserts_only(spark, _plain_files(table, usual, text), virtual))
     return reduce(DataFrame.unionAll, parts)
 
 
-def _read_files(
-    spark: SparkSession,
-    table: Table,
-    files: Mapping[str, Mapping[str, int]],
-    text: tuple[str, str],
-    virtual: Sequence[str],
-) -> DataFrame:
-    """Return the rows of files, given with their sizes by partition directory. Raises FormatError
-    if the columns of an ORC file are not the table's.
+def _plain_files(
+    table: Table, sizes_by_partition: Mapping[str, Mapping[str, int]], text: tuple[str, str]
+) -> PlainFiles:
+    """Return the files to read, from their sizes by partition directory and path. Raises
+    FormatError if the columns of an ORC file are not the table's.
     """
-    sizes = {path: size for group in files.values() for path, size in group.items()}
+    sizes = {path: size for group in sizes_by_partition.values() for path, size in group.items()}
     if table.file_format == ORC:
         _need_columns(table, list(sizes))
-    paths = {name: sorted(group) for name, group in files.items()}
-    return read_inserts_only(
-        spark, table, paths, table.file_format, sizes, any_writer=True, text=text, virtual=virtual
-    )
+    paths = {name: sorted(group) for name, group in sizes_by_partition.items()}
+    return PlainFiles(table, paths, table.file_format, sizes, any_writer=True, text=text)
 
 
-def _read_partition_elsewhere(
-    spark: SparkSession,
-    table: Table,
-    partition: Partition,
-    files: Mapping[str, int],
-    text: tuple[str, str],
-    virtual: Sequence[str],
+def _add_partition_values(
+    rows: DataFrame, table: Table, partition: Partition, virtual: Sequence[str]
 ) -> DataFrame:
-    """Return the rows of a partition whose directory's name does not tell its values."""
-    rows = _read_files(spark, replace(table, partition_columns=()), {"": files}, text, virtual)
+    """Return the rows of a partition whose directory's name does not tell its values, with these
+    values before the virtual columns."""
     values = (
         f"{shown_value_sql('NULL' if value is None else literal(value), column)} AS "
         f"{quote(column.name)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 from acidsql.acid.paths import is_local
 from acidsql.acid.state import history_gone_error
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
-from acidsql.acid.values.predicate import EVERYTHING, Demand
+from acidsql.acid.values.predicate import Demand
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
 from acidsql.arguments import checked
@@ -23,7 +23,7 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.missing import name_missing_files
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
 from acidsql.storage.reading.pruning.partition_columns import matching_partitions
 from acidsql.storage.reading.scan import Scan, scan
@@ -39,74 +39,105 @@ MUCH_DATA = 16 * 1024 * 1024  # bytes
 Schema = str | StructType | Sequence[tuple[str, str]]
 
 
-def read_rows(
-    spark: SparkSession,
-    table: Table,
-    partitions: Sequence[str],
-    write_ids: ValidWriteIdList,
-    txns: ValidTxnList,
-    demanded: Demand | Callable[[], Demand] = lambda: EVERYTHING,
-    is_kept: Callable[[], bool] = lambda: False,
-    few: int = 0,
-    refuse_lost: Callable[[Sequence[str]], None] | None = None,
-    *,
-    is_fast: bool = True,
-    virtual: Collection[str] = (),
-    with_deleted: bool = False,
-) -> DataFrame:
-    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; list files now.
+@dataclass(frozen=True, slots=True)
+class TableSnapshot:
+    """What a read sees of one table.
 
-    Args:
-        spark: The session.
-        table: The table to read.
-        partitions: The partition directories, ``p1=a/p2=1``; ignored for an unpartitioned table.
+    Attributes:
+        table: The table.
+        partitions: The directories of its partitions, ``p1=a/p2=1``; ignored for an unpartitioned
+            table.
         write_ids: The table's valid write ids.
         txns: The valid transactions.
-        demanded: The rows and columns that matter; or a function that finds them. It is called only
-            for many partitions or much data: otherwise it would cost more time than it saves.
         is_kept: Tells whether the cleaner still keeps the files that the snapshot needs. It is
             called if a compaction has replaced files meanwhile.
-        few: How many rows the driver may find itself; 0: it does not search.
         refuse_lost: Called with the partitions to read if the table has lost partitions: it raises
             if a lost partition is among them. None if no partition is lost.
+    """
+
+    table: Table
+    partitions: Sequence[str]
+    write_ids: ValidWriteIdList
+    txns: ValidTxnList
+    is_kept: Callable[[], bool]
+    refuse_lost: Callable[[Sequence[str]], None] | None
+
+    def list_directories(self, directories: Sequence[str]) -> list[Listing]:
+        """List partition directories. Raises FormatError if a compaction has replaced files that
+        the snapshot needs, and they are not kept; and SnapshotTooOldError if a directory is gone.
+        """
+        fs, location = filesystem_for(self.table.location), self.table.location
+        listings = list_table(
+            fs, location, directories, self.write_ids, self.txns,
+            plain=self.table.is_insert_only, history_is_kept=True,
+        )  # fmt: skip
+        newer = [name for listing in listings for name in listing.state.newer]
+        if newer and not self.is_kept():
+            raise history_gone_error(newer, self.write_ids)
+        return listings
+
+
+@dataclass(frozen=True, slots=True)
+class NeededRows:
+    """What a query needs of a table's rows, and how they may be found.
+
+    Attributes:
+        demand: The rows and columns that matter; or a function that finds them. It is called only
+            for many partitions or much data: otherwise it would cost more time than it saves.
+        few: How many rows the driver may find itself; 0: it does not search.
         is_fast: False: read all rows, and join them with the delete events.
         virtual: The virtual columns that matter.
         with_deleted: Show deleted rows, too.
+    """
+
+    demand: Demand | Callable[[], Demand]
+    few: int
+    is_fast: bool
+    virtual: Collection[str]
+    with_deleted: bool
+
+    def find_demand(self) -> Demand:
+        """Return the demand, which a function may have to find."""
+        return self.demand if isinstance(self.demand, Demand) else self.demand()
+
+
+def read_rows(spark: SparkSession, snapshot: TableSnapshot, needed: NeededRows) -> DataFrame:
+    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; list files now.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
         SnapshotTooOldError: A file or directory that the snapshot needs is gone.
     """
-    directories = partitions if table.partition_columns else [""]
+    table, is_fast, refuse_lost = snapshot.table, needed.is_fast, snapshot.refuse_lost
+    directories = snapshot.partitions if table.partition_columns else [""]
     # Prune before listing: partitions that do not matter are not even listed.
     is_pruned = (is_fast and len(directories) > _few_partitions(table)) or refuse_lost is not None
     if is_pruned:
-        condition = _resolve_demand(demanded).condition
+        condition = needed.find_demand().condition
         directories = matching_partitions(spark, table, directories, condition)
     if refuse_lost is not None:
         refuse_lost(directories)
-    listings = _list_partitions(table, directories, write_ids, txns, is_kept)
+    listings = snapshot.list_directories(directories)
     with naming_missing(table.location):
         if table.is_insert_only:
             files, sizes = _plain_files(listings)
-            kind, sizes = table.file_format, sizes if is_fast else {}
-            return read_inserts_only(spark, table, files, kind, sizes, virtual=virtual)
-        request = Scan(table, listings, write_ids, EVERYTHING, is_fast, virtual, with_deleted)
-        if not is_fast or (not isinstance(demanded, Demand) and _is_little(listings)):
+            plain_files = PlainFiles(table, files, table.file_format, sizes if is_fast else {})
+            return read_inserts_only(spark, plain_files, needed.virtual)
+        request = Scan(
+            table, listings, snapshot.write_ids,
+            is_fast=is_fast, virtual=needed.virtual, with_deleted=needed.with_deleted,
+        )  # fmt: skip
+        if not is_fast or (not isinstance(needed.demand, Demand) and _is_little(listings)):
             return scan(spark, request)
-        demand = _resolve_demand(demanded)
+        demand = needed.find_demand()
         if not is_pruned:
             listings = _needed_listings(spark, table, listings, demand)
         needed_listings = prune_buckets(listings, table, demand.condition)
-        return scan(spark, replace(request, listings=needed_listings, demand=demand), few)
+        return scan(spark, replace(request, listings=needed_listings, demand=demand), needed.few)
 
 
 def _is_little(listings: Sequence[Listing]) -> bool:
     return sum(file.size for listing in listings for file in listing.data) < MUCH_DATA
-
-
-def _resolve_demand(demanded: Demand | Callable[[], Demand]) -> Demand:
-    return demanded if isinstance(demanded, Demand) else demanded()
 
 
 def _few_partitions(table: Table) -> int:
@@ -114,26 +145,6 @@ def _few_partitions(table: Table) -> int:
     them the query needs: MANY_PARTITIONS, or 1 on an object store.
     """
     return MANY_PARTITIONS if filesystem_for(table.location).has_directories else 1
-
-
-def _list_partitions(
-    table: Table,
-    partitions: Sequence[str],
-    write_ids: ValidWriteIdList,
-    txns: ValidTxnList,
-    is_kept: Callable[[], bool],
-) -> list[Listing]:
-    """List partition directories. Raises FormatError if a compaction has replaced files that the
-    snapshot needs, and they are not kept; and SnapshotTooOldError if a directory is gone.
-    """
-    fs, plain = filesystem_for(table.location), table.is_insert_only
-    listings = list_table(
-        fs, table.location, partitions, write_ids, txns, plain=plain, history_is_kept=True
-    )
-    newer = [name for listing in listings for name in listing.state.newer]
-    if newer and not is_kept():
-        raise history_gone_error(newer, write_ids)
-    return listings
 
 
 def _needed_listings(
@@ -196,17 +207,16 @@ def read(
     partitions = discover_partitions(fs.list, path, [column.name for column in partition_columns])
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _all_write_ids()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
-    name = TableName("", path)
     listings = list_table(fs, path, partitions, write_ids, txns, plain=insert_only)
     if insert_only:
         files, sizes = _plain_files(listings)
         columns = _schema_columns(schema or _newest_plain_columns(files, path, file_format))
-        table = Table(name, path, columns, partition_columns)
+        table = Table(TableName("", path), path, columns, partition_columns)
+        plain_files = PlainFiles(table, files, file_format, sizes, any_writer=True)
         with composed_text_conf(spark):
-            return read_inserts_only(spark, table, files, file_format, sizes, any_writer=True)
-    table = Table(
-        name, path, _schema_columns(schema or _newest_columns(listings, path)), partition_columns
-    )
+            return read_inserts_only(spark, plain_files)
+    columns = _schema_columns(schema or _newest_columns(listings, path))
+    table = Table(TableName("", path), path, columns, partition_columns)
     with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
 

@@ -23,7 +23,7 @@ from acidsql.storage.event_records import BUCKET_PROPERTY, KEYS, PARTITION, PREF
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.reading.changes import deleted_rows
-from acidsql.storage.reading.insert_only import read_inserts_only
+from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     Scan,
@@ -118,7 +118,8 @@ def _new_rows(spark: SparkSession, table: Table, written: Sequence[Listing]) -> 
             listing.partition: [p for group in listing.originals for p in group.paths]
             for listing in written
         }
-        return _side_columns(read_inserts_only(spark, table, files, table.file_format), table, _NEW)
+        new_rows = read_inserts_only(spark, PlainFiles(table, files, table.file_format))
+        return _side_columns(new_rows, table, _NEW)
     rows = insert_events(spark, Scan(table, written, _ALL))
     return None if rows is None else _side_columns(rows, table, _NEW)
 
