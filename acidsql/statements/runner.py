@@ -12,8 +12,8 @@ the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +30,7 @@ from acidsql.settings import Settings, is_setting
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.parser import LiteralRules, parse
 from acidsql.sql.text.frames import need_relations
+from acidsql.statements.context.environment import file_errors, statement_environment
 from acidsql.statements.context.result import (
     Clock,
     Receipt,
@@ -46,11 +47,10 @@ from acidsql.statements.context.statement_text import (
     new_statement_text,
     statement_name,
 )
-from acidsql.statements.context.unit_of_work import file_errors
 from acidsql.statements.dml.prepare import Changing
 from acidsql.statements.queries.changes import Moment
 from acidsql.statements.queries.view_rows import need_no_version
-from acidsql.statements.wiring import Parts
+from acidsql.statements.wiring import Wiring
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.session.job_progress import cancelled_by_ctrl_c
 from acidsql.storage.spark.session.jvm import composed_text_conf
@@ -82,13 +82,13 @@ class Runner:
         evaluates_once: bool = False,
     ) -> None:  # fmt: skip
         self._spark, self._metastore, self._user, self._host = spark, metastore, user, host
-        self._parts = parts = Parts(
+        self._wiring = wiring = Wiring(
             spark, metastore, settings, user=user, host=host, evaluates_once=evaluates_once
         )
-        self._txns, self.transactions = parts.txns, parts.transactions
-        self.session_locks = parts.txns.session_locks
-        self.compactions, self.auto_cdc = parts.compactions, parts.auto_cdc
-        self.checks, self.health = parts.checks, parts.health
+        self._txns, self.transactions = wiring.txns, wiring.transactions
+        self.session_locks = wiring.txns.session_locks
+        self.compactions, self.auto_cdc = wiring.compactions, wiring.auto_cdc
+        self.checks, self.health = wiring.checks, wiring.health
         self.last_receipt: Receipt | None = None
         self._owns_background = background is None
         self._background = background or Background(
@@ -101,7 +101,7 @@ class Runner:
         """Run one statement; see ``Session.sql``."""
 
         def run_once() -> DataFrame:
-            explained = self._parts.missing.explain_errors(text)
+            explained = self._wiring.missing.explain_errors(text)
             with file_errors(), explained, self._background.statement():
                 return self._run(text, args)
 
@@ -116,24 +116,24 @@ class Runner:
         """Parse a text, and hand the statement to the object that runs its kind. Return the rows,
         which are empty or counts if the statement only changes something. Raise TxnError in a
         thread that did not open the session's transaction, or if temporary tables were lost."""
-        parts, clock, glance = self._parts, Clock(), Glance(self._parts.names)
+        wiring, clock, glance = self._wiring, Clock(), Glance(self._wiring.names)
         self.transactions.require_same_thread()
-        parts.temporary.need_kept()
+        wiring.temporary.need_kept()
         with clock("say"):
             statement_text = new_statement_text(self._spark, text, args)
-            text, parts.partitions.args = statement_text.text, statement_text.args
+            text, wiring.partitions.args = statement_text.text, statement_text.args
             statement = parse(
                 text,
-                is_ours=lambda name_parts: glance.find(name_parts) is not None,
+                is_ours=lambda parts: glance.find(parts) is not None,
                 is_setting=is_setting,
                 double_quoted_identifiers=statement_text.double_quoted,
                 plain=None if args else self._literal_rules(),
             )
-            parts.transaction_statements.require_allowed(statement, text)
+            wiring.transaction_statements.require_allowed(statement, text)
         # SET and RESET of Spark's change the settings that composed text would need.
         if isinstance(statement, st.SparkStatement):
             lazy_text = statement_text.without_time
-            return parts.spark_statements.run(statement, lazy_text, args, glance)
+            return wiring.spark_statements.run(statement, lazy_text, args, glance)
         with composed_text_conf(self._spark):
             return self._run_own(statement, statement_text, clock, glance)
 
@@ -141,8 +141,8 @@ class Runner:
         self, statement: st.Statement, statement_text: StatementText, clock: Clock, glance: Glance
     ) -> DataFrame:
         """Hand a statement that is not Spark's to the object that runs its kind."""
-        parts, text = self._parts, statement_text.text
-        if (skipped := parts.transaction_statements.replay_receipt(statement, text)) is not None:
+        wiring, text = self._wiring, statement_text.text
+        if (skipped := wiring.transaction_statements.replay_receipt(statement, text)) is not None:
             self.last_receipt = skipped
             return self._replayed_result(statement, statement_text, skipped)
         match statement:
@@ -157,10 +157,10 @@ class Runner:
                 return self._explain(statement, statement_text)
             case st.CreateTable() if statement.query is not None:
                 return self._result_frame(
-                    parts.filled_tables.create(statement, statement_text, clock)
+                    wiring.filled_tables.create(statement, statement_text, clock)
                 )
         need_relations(text)
-        return self._result_frame(parts.handlers[type(statement)](statement, text))
+        return self._result_frame(wiring.handlers[type(statement)](statement, text))
 
     # ── hold, do, keep ───────────────────────────────────────────────────────────────────────
 
@@ -173,18 +173,18 @@ class Runner:
     ) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own, and note
         its receipt. Return the rows of RETURNING, or else the counts."""
-        parts, phases, text = self._parts, self._parts.phases, statement_text.text
+        wiring, phases, text = self._wiring, self._wiring.phases, statement_text.text
         if may_need_workers(text, statement):
-            parts.context.warm_workers()
+            wiring.context.warm_workers()
         with clock("say"):
             prepared = phases.preparer.prepare_at_a_glance(statement, statement_text, resolve)
-            parts.returned_rows.keep_files(prepared)
+            wiring.returned_rows.keep_files(prepared)
         with self.transactions.changing_transaction(text) as transaction:
             with transaction.statement(statement_name(statement), text) as work:
                 with clock("hold"):
                     held = phases.holder.hold(transaction.txn, statement, statement_text, prepared)
                 phases.writer.write(transaction, held, statement_text, clock, work)
-                returned = parts.returned_rows.rows(held, work, statement_text)
+                returned = wiring.returned_rows.rows(held, work, statement_text)
             with clock("keep"):
                 self.transactions.end_statement(transaction)
         self.last_receipt = receipt(
@@ -217,9 +217,9 @@ class Runner:
         """
         if isinstance(statement, Changing):
             try:
-                prepared = self._parts.phases.preparer.prepare_change(statement, statement_text)
+                prepared = self._wiring.phases.preparer.prepare_change(statement, statement_text)
                 if prepared.returning is not None:
-                    return self._parts.returned_rows.empty_rows(prepared.returning, statement_text)
+                    return self._wiring.returned_rows.empty_rows(prepared.returning, statement_text)
             except AcidSqlError as error:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
@@ -239,13 +239,13 @@ class Runner:
         """Return the rows of EXPLAIN; nothing is run or locked. A statement that changes rows shows
         its plan or, with EXPLAIN CHANGES, the changes; COMPACT shows its plan; others only their
         name."""
-        parts, statement = self._parts, explain.statement
+        wiring, statement = self._wiring, explain.statement
         if isinstance(statement, Changing):
-            prepared = parts.phases.preparer.prepare_change(statement, statement_text)
+            prepared = wiring.phases.preparer.prepare_change(statement, statement_text)
             if explain.mode == "CHANGES":
-                return parts.previewer.changes(prepared, statement_text)
-            locks = parts.phases.holder.locks(statement, prepared, statement_text)
-            explainer = self.auto_cdc if isinstance(statement, st.AutoCdc) else parts.explainer
+                return wiring.previewer.changes(prepared, statement_text)
+            locks = wiring.phases.holder.locks(statement, prepared, statement_text)
+            explainer = self.auto_cdc if isinstance(statement, st.AutoCdc) else wiring.explainer
             return explainer.explain(prepared, statement_text, explain.mode, locks)
         if isinstance(statement, st.CompactTable):
             return self.compactions.explain(statement, statement_text.text)
@@ -274,12 +274,12 @@ class Runner:
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
         """The ACID table of a name, or None."""
-        self._parts.temporary.need_kept()
-        return acid_table(self._parts.names.find_entry(parts, at_a_glance=True))
+        self._wiring.temporary.need_kept()
+        return acid_table(self._wiring.names.find_entry(parts, at_a_glance=True))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """The full name of a table; None for a name that is Spark's."""
-        return self._parts.names.qualify(parts)
+        return self._wiring.names.qualify(parts)
 
     def read_table(
         self, parts: tuple[str, ...], *, row_id: bool, version: int | None = None,
@@ -288,46 +288,46 @@ class Runner:
         """Return the live rows of a table or view, lazily, as a SELECT would see them, or a table's
         in an older version; ``row_id`` adds ``row__id``. Raise the errors of ``Session.table``."""
         self.transactions.require_same_thread()
-        self._parts.temporary.need_kept()
-        names = self._parts.names
+        self._wiring.temporary.need_kept()
+        names = self._wiring.names
         table = need_acid_table(self._spark, names.find(parts, at_a_glance=True), parts)
         if table.view is not None:
             need_no_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
-        with self._composing():
-            point_in_time = self._parts.rows.travel.resolve_arguments(version, timestamp)
-            return self._parts.rows.live_rows(table, row_id=row_id, point_in_time=point_in_time)
+        with statement_environment(self._spark):
+            point_in_time = self._wiring.rows.travel.resolve_arguments(version, timestamp)
+            return self._wiring.rows.live_rows(table, row_id=row_id, point_in_time=point_in_time)
 
     def snapshot(
         self, timestamp: date | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
         """See ``Session.snapshot``."""
         return self.transactions.pin_snapshot(
-            lambda: self._parts.rows.travel.resolve_for_all_tables(timestamp, txn_id)
+            lambda: self._wiring.rows.travel.resolve_for_all_tables(timestamp, txn_id)
         )
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
         """See ``Session.history``."""
-        with self._composing():
-            return self._parts.history.history(table, limit)
+        with statement_environment(self._spark):
+            return self._wiring.history.history(table, limit)
 
     def changes(
         self, table: Table, start: Moment, end: Moment | None, keys: Sequence[str] | None, net: bool
     ) -> DataFrame:
         """See ``Session.changes``."""
         self.transactions.require_same_thread()
-        with self._composing():
-            return self._parts.changes.changes_between(table, start, end, keys, net=net)
+        with statement_environment(self._spark):
+            return self._wiring.changes.changes_between(table, start, end, keys, net=net)
 
     def files(self, table: Table) -> DataFrame:
         """See ``Session.files``."""
-        with self._composing():
-            return self._parts.shows.files(table)
+        with statement_environment(self._spark):
+            return self._wiring.shows.files(table)
 
     def events(self, path: str) -> DataFrame:
         """See ``Session.events``."""
-        with self._composing():
-            return self._parts.shows.events(path)
+        with statement_environment(self._spark):
+            return self._wiring.shows.events(path)
 
     def close(self) -> None:
         """End the session's locks, stop the compactor, abort the open transaction, and drop the
@@ -340,12 +340,5 @@ class Runner:
             self._background.close()
         if self.transactions.current is not None:
             self.transactions.current.abandon("its session was closed")
-        self._parts.temporary.close()
+        self._wiring.temporary.close()
         self._txns.close()
-
-    @contextmanager
-    def _composing(self) -> Iterator[None]:
-        """While the block runs, let Spark read composed text as it is meant, whatever the session's
-        confs are, and turn an OSError into a WriteError that names the file."""
-        with file_errors(), composed_text_conf(self._spark):
-            yield

@@ -47,8 +47,8 @@ PLAIN_FAMILIES = (
 )  # fmt: skip
 
 
-class Parts:
-    """The parts of a session's runner. Each gets those that it needs.
+class Wiring:
+    """The objects that run one session's statements. Each gets those that it needs.
 
     ``handlers`` has the method for each type of statement that belongs to a family. For the
     arguments see ``Runner`` and ``Writer``.

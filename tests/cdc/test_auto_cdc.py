@@ -369,7 +369,7 @@ def test_a_state_table_that_has_rows_or_is_in_use_is_not_dropped(acid, t):
     put(acid, "s", [Change(1, "a", 1)])
     acid.sql(CDC)
     state = acid.metastore.find(TableName("default", "t__acidsql_cdc"))
-    tables = acid._runner._parts.tables
+    tables = acid._runner._wiring.tables
     tables.drop_unwritten(state, "a statement that failed")
     assert acid.metastore.find(state.name) == state
     acid.sql("DROP TABLE t__acidsql_cdc")

@@ -101,7 +101,7 @@ def test_the_directory_of_an_empty_partition_outlives_a_session_that_clears_away
     """A session that dropped the partition deletes its directory late, if it is empty."""
     fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1")
     acid.sql("ALTER TABLE t ADD PARTITION (p = 2)")
-    tables = acid._runner._parts.tables
+    tables = acid._runner._wiring.tables
     tables._places.remove(acid._runner.resolve(("t",)), ["p=2"], [])
     assert any(name.startswith("p=2/") for name in directories(acid))
     assert table(acid) == [(1, 1)]

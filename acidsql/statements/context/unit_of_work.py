@@ -20,15 +20,11 @@ from dataclasses import replace
 from acidsql.acid.cdc import is_cdc_table
 from acidsql.acid.table import Partition, Table, TableName
 from acidsql.arguments import checked
-from acidsql.errors import (
-    AcidSqlError,
-    TxnError,
-    WriteConflictError,
-    WriteError,
-)  # fmt: skip
+from acidsql.errors import AcidSqlError, TxnError, WriteConflictError
 from acidsql.metastore.interface import PLAIN_COMMIT, Commit, WriteConflict
 from acidsql.metastore.streams import NextBatch, StreamEntry
 from acidsql.metastore.versions import Change
+from acidsql.statements.context.environment import file_errors
 from acidsql.statements.context.overwrites import (
     OverwrittenPlace,
     overwritten_places,
@@ -408,20 +404,6 @@ class Transaction:
             sqlstate="25P02",
             txnId=self.id,
         )
-
-
-@contextmanager
-def file_errors() -> Iterator[None]:
-    """Turn an OSError in the block into WriteError, except for a ConnectionError: then Spark's JVM
-    is gone."""
-    try:
-        yield
-    except ConnectionError:
-        raise  # Spark's JVM is gone; no file is at fault
-    except OSError as error:
-        raise WriteError(
-            f"A file could not be read or written: {error}.", path=error.filename
-        ) from error
 
 
 def _delete(table: Table, directory: str) -> None:

@@ -15,9 +15,9 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.compaction.litter import orphaned_directories
 from acidsql.plan.analysis.lower import job_errors
 from acidsql.plan.locking import read_lock
+from acidsql.statements.context.environment import statement_environment
 from acidsql.statements.context.family import Family
 from acidsql.statements.context.result import rows_frame
-from acidsql.statements.context.unit_of_work import file_errors
 from acidsql.statements.queries.table_rows import check_after_block
 from acidsql.storage.checking.directories import (
     CatalogFacts,
@@ -28,7 +28,6 @@ from acidsql.storage.checking.directories import (
 from acidsql.storage.checking.job import MOST, TableCheck, too_many
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
-from acidsql.storage.spark.session.jvm import composed_text_conf
 
 REPAIR_OPERATION = "REPAIR TABLE"  # the operation in a table's history
 _DROPS_PARTITIONS = (REPAIR_OPERATION, "DROP PARTITION", "RENAME PARTITION")
@@ -54,8 +53,7 @@ class TableChecks(Family):
         then one that there are more. ``all_rows``: also read each row. Nothing is changed. Raise an
         error if the table is changed meanwhile, or another thread has the session's transaction."""
         self._transactions.require_same_thread()
-        conf = composed_text_conf(self._spark)
-        with file_errors(), conf, self._keep_files(table):
+        with statement_environment(self._spark), self._keep_files(table):
             findings = sort_findings(self._findings(table, all_rows=all_rows))
         if len(findings) > MOST:
             findings = [*findings[:MOST], too_many(table.location)]

@@ -23,13 +23,12 @@ from acidsql.errors import AcidSqlError
 from acidsql.metastore.interface import Commit
 from acidsql.metastore.versions import Change
 from acidsql.plan.locking import exclusive_lock
-from acidsql.statements.context.unit_of_work import file_errors
+from acidsql.statements.context.environment import statement_environment
 from acidsql.statements.maintenance.check import REPAIR_OPERATION, TableChecks
 from acidsql.storage.checking.job import TableCheck
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.events.orc_reader import row_count
 from acidsql.storage.reading.pruning.known_partitions import canonical_partition_values
-from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.tables.listing import Listing
 from acidsql.storage.tables.parquet import rows_of_parquet
 
@@ -73,7 +72,7 @@ class TableRepairs(TableChecks):
             TxnError: A transaction is open.
         """
         self._transactions.require_autocommit("repair")
-        with file_errors(), composed_text_conf(self._spark):
+        with statement_environment(self._spark):
             if not dry_run:
                 # Aborts transactions of dead sessions. Otherwise they would seem alive.
                 keep_house(self._metastore, self._txns.settings)
