@@ -13,7 +13,7 @@ from over_hive import beside
 import acidsql
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, ConstraintError, SqlError, TxnError, UnsupportedError
-from acidsql.statements.cdc.auto_cdc import AutoCdcStatements
+from acidsql.statements.cdc.evaluation import Evaluator
 from acidsql.statements.directories.moving import refuse_cdc_tables
 from acidsql.statements.dml.write import Writer
 
@@ -402,13 +402,13 @@ def test_a_table_that_only_has_the_name_of_a_state_table(acid, t):
 def test_a_first_load_joins_nothing_and_changes_may_overlap_it(acid, monkeypatch):
     acid.sql("CREATE TABLE t (id INT, v STRING, n INT DEFAULT 7) PARTITIONED BY (p STRING)")
     kept = []
-    evaluate = AutoCdcStatements._evaluate
+    evaluate = Evaluator.evaluate
 
     def count(self, *rest):
         kept.append(1)
         return evaluate(self, *rest)
 
-    monkeypatch.setattr(AutoCdcStatements, "_evaluate", count)
+    monkeypatch.setattr(Evaluator, "evaluate", count)
     load = [
         Change(1, "old", 1), Change(1, "new", 2), Change(2, None, 2, op="d"), Change(3, "c", 5),
         Change(4, "too old", 1, p="y"), Change(0, None, 1, 1, op="t"),

@@ -20,7 +20,7 @@ from fault_statements import Kind
 from fault_world import World
 
 from acidsql.plan.cdc import state
-from acidsql.statements.cdc import auto_cdc
+from acidsql.statements.cdc import evaluation
 from acidsql.storage.writing.staging import EvaluatedRows
 
 pytestmark = [
@@ -63,7 +63,7 @@ class _Noon:
 def same_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state table notes the time. Runs at different times must leave the same rows."""
     monkeypatch.setattr(state, "datetime", _Noon)
-    monkeypatch.setattr(auto_cdc, "evaluate", _evaluated)
+    monkeypatch.setattr(evaluation, "evaluate", _evaluated)
 
 
 @contextmanager

@@ -7,9 +7,10 @@
 3. *Write*: the events of both tables are written from these decisions, as the events of any
    statement are.
 
-If both tables are empty, there is nothing to join: the records are the decisions. Few records stay
-in the driver. Then their keys tell which rows to join. If these rows are few, too, the driver has
-the decisions without files, and writes their events itself.
+There are three ways to decide (``strategies``). If both tables are empty, there is nothing to join:
+the records are the decisions. Few records stay in the driver. Then their keys tell which rows to
+join. If these rows are few, too, the driver has the decisions without files, and writes their
+events itself.
 
 All of these steps are one statement of one transaction. The first statement creates the state table
 before, in a transaction of its own. Old deletes are forgotten afterwards, in another transaction
@@ -18,7 +19,7 @@ before, in a transaction of its own. Old deletes are forgotten afterwards, in an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
@@ -27,7 +28,6 @@ from pyspark.sql import DataFrame
 from acidsql.acid.cdc import is_pending, pending_table
 from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table
-from acidsql.acid.values.predicate import ANYTHING, Comparison, Demand, disjunction
 from acidsql.errors import (
     AnalysisError,
     CatalogError,
@@ -44,16 +44,12 @@ from acidsql.plan.cdc.queries import PreparedCdc
 from acidsql.plan.cdc.state import declared_retention, need_own_table
 from acidsql.plan.locking import reserve_lock
 from acidsql.plan.rewrite import PreparedStatement
-from acidsql.plan.rows.event_query import EventQuery
 from acidsql.plan.standins.query import Resolve
 from acidsql.sql.parsed.statements import AutoCdc
 from acidsql.sql.parser import parse
-from acidsql.statements.cdc.records import (
-    Tally,
-    check_records,
-    count_decisions,
-    refuse_duplicate_keys,
-)
+from acidsql.statements.cdc.evaluation import Evaluator
+from acidsql.statements.cdc.records import Tally, check_decisions, check_records
+from acidsql.statements.cdc.strategies import choose_strategy
 from acidsql.statements.cdc.tombstones import Tombstones
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.result import (
@@ -64,11 +60,7 @@ from acidsql.statements.context.result import (
     receipt,
     rows_frame,
 )
-from acidsql.statements.context.statement_text import (
-    StatementText,
-    new_statement_text,
-    query_rows,
-)
+from acidsql.statements.context.statement_text import StatementText, new_statement_text
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.context.work import Work
 from acidsql.statements.ddl.state_tables import StateTables
@@ -78,11 +70,7 @@ from acidsql.statements.queries.events import Views
 from acidsql.statements.queries.explain import Explainer
 from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.table_rows import TableRows
-from acidsql.storage.reading.pruning.source_partitions import source_predicate
-from acidsql.storage.spark.repeatable import is_of_literals
-from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.spark.views import temp_views
-from acidsql.storage.writing.staging import EvaluatedRows, evaluate
 
 _MORE_COLUMNS = ("num_records", "num_stale_records", "num_duplicate_records")
 
@@ -137,15 +125,9 @@ class AutoCdcStatements:
                 tally = self._apply(transaction, locked, statement_text, clock, work)
             with clock("keep"):
                 self._context.transactions.end_statement(transaction)
-        cdc_receipt = receipt(
-            statement_text.text, transaction.id, work.published, clock.seconds,
-            transaction.compaction,
-        )  # fmt: skip
-        target = str(prepared.queries[0].table.name)
-        counts = tally.counts(target, cdc_receipt.write_ids.get(target))
-        cdc_receipt = replace(
-            cdc_receipt, counts=(counts,), notes=(str(tally), *_order_warnings(prepared))
-        )
+        text, txn_id, published = statement_text.text, transaction.id, work.published
+        statement_receipt = receipt(text, txn_id, published, clock.seconds, transaction.compaction)
+        cdc_receipt = _with_tally(statement_receipt, prepared, tally)
         if self._context.transactions.is_autocommit:
             cdc_receipt = cdc_receipt.with_note(self.tombstones.forget(prepared.queries[0].table))
         return cdc_receipt, self._counts_frame(cdc_receipt, tally)
@@ -311,37 +293,23 @@ class AutoCdcStatements:
                 f"{prepared.state.name} was dropped meanwhile. Run the statement again.",
                 table=prepared.state.name,
             )
-        with ExitStack() as files:
+        with ExitStack() as temporary_files:
+            txn_id, snapshot = transaction.id, locked.snapshot
+            evaluator = Evaluator(
+                self._context, self._filler, temporary_files, txn_id, snapshot, statement_text
+            )
             with clock("do"):
-                records = self._evaluate(
-                    files, prepared.fold, transaction, locked, statement_text, {}
-                )
+                records = evaluator.evaluate(prepared.fold, {})
                 counts = check_records(prepared, records)
-                decision, queries = self._choose_decision(prepared, locked, counts)
+                strategy = choose_strategy(prepared, counts, snapshot, self._rows)
                 with temp_views({prepared.files: records.rows}):
-                    if decision is prepared.decisions.first:  # a projection of the records
-                        (query,) = decision.queries
-                        decision_rows = query_rows(self._spark, query.query, {}, statement_text)
-                        decisions = replace(records, rows=decision_rows)
-                    else:
-                        demands = (
-                            _demands_by_view(prepared, records)
-                            if decision is prepared.decisions.join
-                            else {}
-                        )
-                        decisions = self._evaluate(
-                            files, decision, transaction, locked, statement_text, demands
-                        )
-                tally = count_decisions(decisions)
-                is_history = prepared.rules.tracked_columns is not None
-                expected = counts["orders" if is_history else "keys"]
-                if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
-                    refuse_duplicate_keys(prepared, decisions.rows)
-            targets = zip(queries, locked.possible_partitions, strict=True)
-            row_counts = (sum(tally.acts.values()), tally.state_rows)
+                    decisions = strategy.decide(records, evaluator)
+                tally = check_decisions(prepared, decisions, counts)
+            partitions_by_query, row_counts = locked.possible_partitions, tally.row_counts
+            targets = zip(strategy.event_queries, partitions_by_query, row_counts, strict=True)
             changed_queries = [
                 (replace(query, literal_rows=decisions.few), partitions)
-                for (query, partitions), row_count in zip(targets, row_counts, strict=True)
+                for query, partitions, row_count in targets
                 if row_count
             ]
             views = Views({prepared.decision_view: decisions.rows})
@@ -349,64 +317,6 @@ class AutoCdcStatements:
                 transaction, changed_queries, views, statement_text, clock, work
             )
         return tally
-
-    def _choose_decision(
-        self, prepared: PreparedCdc, locked: LockedStatement, counts: Mapping[str, int]
-    ) -> tuple[PreparedStatement, Sequence[EventQuery]]:
-        """Return the query that decides about these records, and the event queries over its
-        decisions.
-
-        If the target has no files and the state table no visible write, the query reads only the
-        records. Otherwise, if a record truncates the target, it is the query that knows
-        truncations.
-        """
-        decisions = prepared.decisions
-        if decisions.first and not locked.snapshot.write_ids[prepared.state.name].is_any_valid:
-            listings, _ = self._rows.list_files(prepared.queries[0].table, locked.snapshot)
-            if not any(listing.data or listing.originals for listing in listings):
-                return decisions.first, prepared.first_queries
-        truncating_decision = decisions.truncate if counts["truncations"] else None
-        return truncating_decision or decisions.join, prepared.queries
-
-    def _evaluate(
-        self,
-        temporary_files: ExitStack,
-        part: PreparedStatement,
-        transaction: Transaction,
-        locked: LockedStatement,
-        statement_text: StatementText,
-        demands: Mapping[str, Demand],
-    ) -> EvaluatedRows:
-        """Evaluate the one query of a part of the statement: up to ``Settings.few_rows`` rows into
-        the driver, more into temporary files, which ``temporary_files`` deletes when it closes.
-
-        So all later steps see one evaluation of the source. Decisions over literal rows may be
-        evaluated several times. ``demands``: which rows the query needs of its views; {}: all.
-        """
-        (query,) = part.queries
-        few_rows = self._context.txns.settings.few_rows
-        few_table_rows = few_rows if demands else 0
-        views = self._filler.views(
-            part, locked.snapshot, statement_text, few=few_table_rows, explicit_demands=demands
-        )
-        if demands and all(map(is_of_literals, views.values())):  # there is nothing to reduce
-            query = replace(query, reduced=None)
-        events = self._filler.events(query, views, statement_text)
-
-        def evaluate_rows(rows: DataFrame) -> EvaluatedRows:
-            location = query.table.location
-            may_repeat = bool(demands) and is_of_literals(rows)
-            evaluation = evaluate(rows, location, transaction.id, few_rows, may_repeat=may_repeat)
-            return temporary_files.enter_context(evaluation)
-
-        with lower.mapped_errors(query.query):
-            try:
-                return evaluate_rows(events.rows)
-            except Exception as error:
-                if events.otherwise is None or not is_too_large_to_send(error):
-                    raise
-            with changed_conf(self._spark, SEND_NOTHING):
-                return evaluate_rows(events.otherwise())
 
     def replay_counts_frame(self, cdc_receipt: Receipt) -> DataFrame:
         """The row of counts of a replayed statement, which has no records."""
@@ -423,26 +333,13 @@ class AutoCdcStatements:
         return bigint_frame(self._spark, (*COUNT_COLUMNS, *_MORE_COLUMNS), [row])
 
 
-def _demands_by_view(prepared: PreparedCdc, records: EvaluatedRows) -> Mapping[str, Demand]:
-    """Return which rows the decision needs of each view of the target and the state table: those of
-    the records' keys and, in the state table, the row with a NULL key, which has the order value of
-    the newest truncation.
-
-    Empty, so all rows count, if the records are many, or if their keys' values tell no predicate.
-    """
-    keys = prepared.rules.keys
-    if records.few is None:
-        return {}
-    key_pairs = [(key, f"k{i}") for i, key in enumerate(keys)]
-    key_demand = source_predicate(records.rows, key_pairs, is_distinct=True, most=records.few)
-    if key_demand == ANYTHING:
-        return {}
-    # The floor's row in the state table has a NULL key.
-    key_or_floor_demand = disjunction([key_demand, Comparison(keys[0].name, "is null")])
-    return {
-        standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
-        for standin in prepared.decisions.join.standins
-    }
+def _with_tally(statement_receipt: Receipt, prepared: PreparedCdc, tally: Tally) -> Receipt:
+    """Return a statement's receipt with the counts of the target alone, and with notes about the
+    records."""
+    target = str(prepared.queries[0].table.name)
+    counts = tally.counts(target, statement_receipt.write_ids.get(target))
+    notes = (str(tally), *_order_warnings(prepared))
+    return replace(statement_receipt, counts=(counts,), notes=notes)
 
 
 def _order_warnings(prepared: PreparedCdc) -> list[str]:

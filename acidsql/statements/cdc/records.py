@@ -48,6 +48,11 @@ class Tally:
         updated = acts[RowAct.UPDATE] + acts[RowAct.MOVE]
         return Counts(table, acts[RowAct.INSERT], updated, acts[RowAct.DELETE], write_id)
 
+    @property
+    def row_counts(self) -> tuple[int, int]:
+        """The numbers of rows that change: of the target, and of the state table."""
+        return sum(self.acts.values()), self.state_rows
+
     def __str__(self) -> str:
         parts = [f"{self.records:,} record{'s' * (self.records != 1)}"]
         parts += [f"{self.stale:,} stale"] if self.stale else []
@@ -97,7 +102,24 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
     return counts
 
 
-def refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
+def check_decisions(
+    prepared: PreparedCdc, decisions: EvaluatedRows, counts: Mapping[str, int]
+) -> Tally:
+    """Count the decisions about the records, and refuse a target with two rows of one key before
+    any table is changed. Jobs may run. ``counts``: those of ``check_records``.
+
+    Raises:
+        ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with a few keys.
+    """
+    tally = _tally(decisions)
+    is_history = prepared.rules.tracked_columns is not None
+    expected = counts["orders" if is_history else "keys"]
+    if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
+        _refuse_duplicate_keys(prepared, decisions.rows)
+    return tally
+
+
+def _refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
     """Refuse a target, or state table, with two rows of one key; with SCD type 2, of one key and
     one ``__START_AT``. Keys with a NULL are passed over. ``decisions`` shows them; this runs a job.
 
@@ -140,7 +162,7 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
     return f"({names}) = {', '.join(map(key_text, sample_rows))}"
 
 
-def count_decisions(decisions: EvaluatedRows) -> Tally:
+def _tally(decisions: EvaluatedRows) -> Tally:
     """Count the decisions of AUTO CDC, and the records that they are about, by kind. A job runs
     unless the decisions are few."""
 

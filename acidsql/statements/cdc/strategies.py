@@ -1,0 +1,118 @@
+"""The three ways in which AUTO CDC decides about its folded records.
+
+``choose_strategy`` chooses one of them, once the records are counted.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from acidsql.acid.table import Column
+from acidsql.acid.values.predicate import ANYTHING, Comparison, Demand, disjunction
+from acidsql.plan.cdc.queries import PreparedCdc
+from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.event_query import EventQuery
+from acidsql.statements.cdc.evaluation import Evaluator
+from acidsql.statements.queries.table_rows import TableRows
+from acidsql.storage.reading.pruning.source_partitions import source_predicate
+from acidsql.storage.writing.staging import EvaluatedRows
+from acidsql.txn import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy(ABC):
+    """A way to decide about the folded records.
+
+    Attributes:
+        decision: The query that decides, with the stand-ins that it reads.
+        event_queries: The queries of the events of the target and of the state table, over the
+            decisions.
+    """
+
+    decision: PreparedStatement
+    event_queries: Sequence[EventQuery]
+
+    @abstractmethod
+    def decide(self, records: EvaluatedRows, evaluator: Evaluator) -> EvaluatedRows:
+        """Return the decisions about the folded records. Meanwhile the temporary view over the
+        records exists. Nothing is written but temporary files."""
+
+
+class FirstLoad(Strategy):
+    """Both tables have no rows, so the decisions are a projection of the records, for which no job
+    runs. All events are inserts."""
+
+    def decide(self, records: EvaluatedRows, evaluator: Evaluator) -> EvaluatedRows:
+        (query,) = self.decision.queries
+        return replace(records, rows=evaluator.lazy_rows(query.query))
+
+
+class Truncation(Strategy):
+    """A record truncates the target, so all rows of both tables are joined with the records."""
+
+    def decide(self, records: EvaluatedRows, evaluator: Evaluator) -> EvaluatedRows:
+        return evaluator.evaluate(self.decision, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Join(Strategy):
+    """The records are joined with the rows of their keys.
+
+    Attributes:
+        keys: The columns that name a row.
+    """
+
+    keys: Sequence[Column]
+
+    def decide(self, records: EvaluatedRows, evaluator: Evaluator) -> EvaluatedRows:
+        return evaluator.evaluate(self.decision, self._demands_by_view(records))
+
+    def _demands_by_view(self, records: EvaluatedRows) -> Mapping[str, Demand]:
+        """Return which rows the decision needs of each view of the target and the state table:
+        those of the records' keys and, in the state table, the row with a NULL key, which has the
+        order value of the newest truncation.
+
+        Empty, so all rows count, if the records are many, or if their keys' values tell no
+        predicate.
+        """
+        if records.few is None:
+            return {}
+        key_pairs = [(key, f"k{i}") for i, key in enumerate(self.keys)]
+        key_demand = source_predicate(records.rows, key_pairs, is_distinct=True, most=records.few)
+        if key_demand == ANYTHING:
+            return {}
+        # The floor's row in the state table has a NULL key.
+        key_or_floor_demand = disjunction([key_demand, Comparison(self.keys[0].name, "is null")])
+        return {
+            standin.view: Demand(key_demand if standin.is_target else key_or_floor_demand)
+            for standin in self.decision.standins
+        }
+
+
+def choose_strategy(
+    prepared: PreparedCdc, counts: Mapping[str, int], snapshot: Snapshot, tables: TableRows
+) -> Strategy:
+    """Return how to decide about the folded records of a statement.
+
+    Args:
+        prepared: The statement.
+        counts: The numbers of its records, as ``check_records`` returns them.
+        snapshot: What the transaction sees.
+        tables: Lists the target's files, to find out whether there are any.
+    """
+    decisions = prepared.decisions
+    if decisions.first is not None and _is_first_load(prepared, snapshot, tables):
+        return FirstLoad(decisions.first, prepared.first_queries)
+    if decisions.truncate is not None and counts["truncations"]:
+        return Truncation(decisions.truncate, prepared.queries)
+    return Join(decisions.join, prepared.queries, prepared.rules.keys)
+
+
+def _is_first_load(prepared: PreparedCdc, snapshot: Snapshot, tables: TableRows) -> bool:
+    """Whether the state table has no visible write, and the target has no files."""
+    if snapshot.write_ids[prepared.state.name].is_any_valid:
+        return False
+    listings, _ = tables.list_files(prepared.queries[0].table, snapshot)
+    return not any(listing.data or listing.originals for listing in listings)
