@@ -1,12 +1,12 @@
 """Which tests run: those of the day, or all.
 
-``make test`` runs the tests of the day. ``make test-all`` runs all tests. Two marks say what the day
-leaves out:
+``make test`` runs the tests of the day. ``make test-all`` runs all tests. Two marks say what the
+day leaves out:
 
 - ``rare``: long, and each kind of fault that it finds is found by a shorter test, too
   (``make mutants`` proves it).
-- ``rotating(n)``: one of many like it, such as a death after each call of a statement. Each day runs
-  one in ``n`` of a module's rotating tests, so that all have run after ``n`` days.
+- ``rotating(n)``: one of many like it, such as a death after each call of a statement. Each day
+  runs one in ``n`` of a module's rotating tests, so that all have run after ``n`` days.
 
 A test whose file is named on the command line always runs.
 """
@@ -39,7 +39,7 @@ def add_option(parser: pytest.Parser) -> None:
 
 
 def set_day(config: pytest.Config) -> None:
-    """Register the marks, and fix the day for all processes of this run, which may pass midnight."""
+    """Register the marks, and fix the day for all processes of a run, which may pass midnight."""
     for mark in MARKS:
         config.addinivalue_line("markers", mark)
     os.environ.setdefault(DAY, str(date.today().toordinal()))
