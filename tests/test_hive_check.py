@@ -68,7 +68,7 @@ def put(acid, hive_metastore):
             viewOriginalText="SELECT 1 a" if view else None,
             viewExpandedText="SELECT 1 a" if view else None,
         )  # fmt: skip
-        acid.metastore._call("create_table_req", hive.CreateTableRequest(table=table))
+        acid.metastore.parts.server.call("create_table_req", hive.CreateTableRequest(table=table))
 
     return put
 
@@ -257,14 +257,14 @@ def test_a_database_that_is_not_there_and_one_without_a_directory_are_named(acid
     request = hive.CreateDatabaseRequest(
         databaseName=name, managedLocationUri=f"file:{hive_metastore.work}/gone", catalogName="hive"
     )
-    store._call("create_database_req", request)
+    store.parts.server.call("create_database_req", request)
     (hive_metastore.work / "gone").rmdir()
     words = ["--database", "nowhere", "--database", name]
     done, lines = checked("--metastore", hive_metastore.url, *words)
     assert done.exit_code == 1
     assert "There is no such database." in fact(lines, "database nowhere")
     assert "there is no such directory" in fact(lines, f"database {name}, from this machine")[2]
-    store._call("drop_database", name, True, True)
+    store.parts.server.call("drop_database", name, True, True)
 
 
 # ── what is no metastore ─────────────────────────────────────────────────────────────────────

@@ -23,7 +23,6 @@ from acidsql.errors import (
     UnsupportedError,
     WriteConflictError,
 )
-from acidsql.metastore.hive.locking.renewals import HiveRenewals
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.terminal.cli import main
 
@@ -46,7 +45,7 @@ def ask(hive3_metastore, connect):
 
 def nothing_is_left(connect, ask):
     """No lock, no open change, and no open transaction but leases."""
-    own = [txn for one in connect.opened for txn in one.metastore._own.values()]
+    own = [txn for one in connect.opened for txn in one.metastore.parts.server.own_txns.values()]
     leases = {txn.id for txn in own if txn.type.name == "READ_ONLY"}
     assert ask("SELECT HL_TABLE, HL_TXNID FROM HIVE_LOCKS") == []
     assert open_changes(ask) == []
@@ -170,10 +169,10 @@ def test_tables_are_copied_altered_renamed_and_dropped(acid, connect, ask):
 def test_a_plain_table_becomes_an_acid_table_and_files_are_loaded(acid, connect, hive3_metastore):
     acid.sql("CREATE TABLE t (a INT)")
     store = acid.metastore
-    plain = store._need_raw(TableName(connect.database, "t"))
+    plain = store.parts.raw_tables.need(TableName(connect.database, "t"))
     plain.tableName, plain.parameters = "plain", {}
     plain.sd.location = f"file://{hive3_metastore.warehouse}/{connect.database}.db/plain"
-    store._call("create_table_req", hive.CreateTableRequest(table=plain))
+    store.parts.server.call("create_table_req", hive.CreateTableRequest(table=plain))
     place = Path(plain.sd.location.removeprefix("file://"))
     orc.write_table(pa.table({"a": pa.array([1, 2], "int32")}), place / "part-0.orc")
     acid.sql("ALTER TABLE plain CONVERT TO ACID")
@@ -272,7 +271,7 @@ def test_a_change_before_the_snapshot_is_no_conflict(acid, connect, ask, renews,
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("INSERT INTO t VALUES (1)")
     if not renews:
-        monkeypatch.setattr(HiveRenewals, "renew", lambda _, txn_id: txn_id)
+        monkeypatch.setattr(acid.metastore, "renew", lambda txn_id: txn_id)
     acid.sql("BEGIN")
     connect().sql("UPDATE t SET a = 2")
     acid.sql("UPDATE t SET a = a * 10")

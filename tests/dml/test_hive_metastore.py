@@ -189,7 +189,7 @@ def _require(acid, database, table, column):
         enable_cstr=True, validate_cstr=False, rely_cstr=True,
     )  # fmt: skip
     request = hive.AddNotNullConstraintRequest(notNullConstraintCols=[constraint])
-    acid.metastore._call("add_not_null_constraint", request)
+    acid.metastore.parts.server.call("add_not_null_constraint", request)
 
 
 def test_a_check_is_a_constraint_of_the_server(acid, connect):
@@ -201,7 +201,7 @@ def test_a_check_is_a_constraint_of_the_server(acid, connect):
                 other.sql(f"INSERT INTO t VALUES {values}")
     assert rows(acid, "SELECT coalesce(a, 0), b FROM t") == [(0, 1), (1, 2)]
     about = hive.CheckConstraintsRequest(catName="hive", db_name=connect.database, tbl_name="t")
-    kept = acid.metastore._call("get_check_constraints", about).checkConstraints
+    kept = acid.metastore.parts.server.call("get_check_constraints", about).checkConstraints
     assert {(one.dc_name, one.check_expression, one.enable_cstr) for one in kept} == {
         ("t_chk_1", "a > 0", True), ("both", "a < b", True)
     }  # fmt: skip
@@ -345,7 +345,7 @@ def test_who_cannot_lock_the_numbers_of_rows_at_once_waits_at_commit(acid, conne
     calls.clear()
     acid.sql("INSERT INTO t VALUES (1), (2)")
     assert calls.count("lock") == 3 and "unlock" in calls and "check_lock" in calls
-    assert acid.metastore._need_raw(name).parameters["numRows"] == "2"
+    assert acid.metastore.parts.raw_tables.need(name).parameters["numRows"] == "2"
     assert acid.sql("SHOW LOCKS").collect() == []
     assert len(done_changes(ask)) == 1
 
@@ -379,7 +379,7 @@ def test_a_commit_that_was_aborted_takes_its_own_rows_back_and_nobody_elses(
     with pytest.raises(TxnAbortedError):
         acid.sql("INSERT INTO t SELECT id FROM range(10)")
     insert.join(300)
-    table = store._need_raw(TableName(connect.database, "t"))
+    table = store.parts.raw_tables.need(TableName(connect.database, "t"))
     assert len(rows(acid, "SELECT * FROM t")) == 3 and table.parameters["numRows"] == "3"
 
 
@@ -565,12 +565,12 @@ def test_a_partition_elsewhere_is_refused_by_name(acid, connect):
     acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO p VALUES (1, 1)")
     store = acid.metastore
-    (raw,) = store._call("get_partitions", connect.database, "p", -1)
+    (raw,) = store.parts.server.call("get_partitions", connect.database, "p", -1)
     raw.values, raw.sd.location = ["2"], raw.sd.location.replace("/p/p=1", "/q/p=2")
     request = hive.AddPartitionsRequest(
         dbName=connect.database, tblName="p", parts=[raw], ifNotExists=True
     )
-    store._call("add_partitions_req", request)
+    store.parts.server.call("add_partitions_req", request)
     with pytest.raises(UnsupportedError, match="p=2"):
         rows(acid, "SELECT * FROM p")
 

@@ -67,7 +67,7 @@ def put(acid, place):
             parameters=more if view else {"EXTERNAL": "TRUE", **more},
             viewOriginalText=view, viewExpandedText=view,
         )  # fmt: skip
-        acid.metastore._call("create_table_req", hive.CreateTableRequest(table=table))
+        acid.metastore.parts.server.call("create_table_req", hive.CreateTableRequest(table=table))
         return table
 
     return put
@@ -88,7 +88,7 @@ def add(acid):
         request = hive.AddPartitionsRequest(
             dbName=table.dbName, tblName=table.tableName, parts=[partition], ifNotExists=True
         )
-        acid.metastore._call("add_partitions_req", request)
+        acid.metastore.parts.server.call("add_partitions_req", request)
 
     return add
 
@@ -225,7 +225,7 @@ def test_the_server_has_a_view_as_hive_has_its_own(acid):
 
     def theirs():
         request = hive.GetTableRequest(dbName=database, tblName="v", catName="hive")
-        return acid.metastore._call("get_table_req", request).table
+        return acid.metastore.parts.server.call("get_table_req", request).table
 
     found = theirs()
     assert (found.tableType, found.parameters["comment"]) == ("VIRTUAL_VIEW", "c")
@@ -353,11 +353,11 @@ def test_a_partition_with_an_older_list_of_columns_is_read_and_changed(acid):
     acid.sql("INSERT INTO t VALUES (1, 1)")
     store = acid.metastore
     name = acid._table("t").name
-    raw = store._need_raw(name)
+    raw = store.parts.raw_tables.need(name)
     raw.sd.cols = [hive.FieldSchema(name="a", type="bigint"),
                    hive.FieldSchema(name="b", type="string")]  # fmt: skip
-    store._alter(name, raw)
-    (partition,) = store._call("get_partitions", name.database, "t", -1)
+    store.parts.raw_tables.alter(name, raw)
+    (partition,) = store.parts.server.call("get_partitions", name.database, "t", -1)
     assert [one.type for one in partition.sd.cols] == ["int"]
     assert rows(acid, "SELECT * FROM t") == [(1, None, 1)]
     acid.sql(f"INSERT INTO t VALUES ({1 << 40}, 'x', 1)")
@@ -372,12 +372,14 @@ def test_another_name_for_the_default_partition_is_refused(spark, acid, hive_met
     acid.sql("CREATE TABLE u (a INT)")
     acid.sql("INSERT INTO u VALUES (1)")
     database, store = acid.spark.catalog.currentDatabase(), acid.metastore
-    store.features = replace(store.features, default_partition="__NOTHING__")
+    store.parts.server.features = replace(store.features, default_partition="__NOTHING__")
     for statement in (f"SELECT * FROM {database}.t", f"INSERT INTO {database}.t VALUES (1, 'y')"):
         with pytest.raises(UnsupportedError, match="hive.exec.default.partition.name"):
             acid.sql(statement).collect()
     assert rows(acid, f"SELECT * FROM {database}.u") == [(1,)]
-    store.features = replace(store.features, default_partition="__HIVE_DEFAULT_PARTITION__")
+    store.parts.server.features = replace(
+        store.features, default_partition="__HIVE_DEFAULT_PARTITION__"
+    )
     assert rows(acid, f"SELECT * FROM {database}.t") == [(1, "x")]
 
 
@@ -415,5 +417,7 @@ def test_what_cannot_become_an_acid_table_in_place_is_refused_and_stays_as_it_is
     with pytest.raises(AcidSqlError, match="would be taken as a part"):
         acid.sql("ALTER TABLE out SET TBLPROPERTIES ('EXTERNAL'='FALSE', 'transactional'='true')")
     for name in ("out", "sheet", "parted"):
-        raw = acid.metastore._raw(TableName(acid.spark.catalog.currentDatabase(), name))
+        raw = acid.metastore.parts.raw_tables.find(
+            TableName(acid.spark.catalog.currentDatabase(), name)
+        )
         assert raw.tableType == "EXTERNAL_TABLE" and "transactional" not in raw.parameters

@@ -22,7 +22,13 @@ from acidsql.errors import (
     UnsupportedError,
 )
 from acidsql.metastore.embedded import EmbeddedMetastore
-from acidsql.metastore.hive.store import HiveMetastore
+from acidsql.metastore.hive.catalog.alterations import HiveAlterations
+from acidsql.metastore.hive.catalog.cdc_tables import HiveCdcTables
+from acidsql.metastore.hive.catalog.databases import HiveDatabases
+from acidsql.metastore.hive.catalog.tables import HiveTables
+from acidsql.metastore.hive.commit import HiveCommit
+from acidsql.metastore.hive.locking.locks import HiveLocks
+from acidsql.metastore.hive.txns import HiveTxns
 from acidsql.metastore.hive.wire.idl import hive as idl
 
 _numbers = itertools.count(1)
@@ -141,7 +147,7 @@ def test_write_ids_that_a_dead_move_has_left_are_no_obstacle(acid, hive, export,
     for number in range(3):
         acid.sql(f"INSERT INTO t VALUES ({number})")
     seed = idl.SeedTableWriteIdsRequest(dbName=db, tableName="t", seedWriteId=1)
-    hive.metastore._call("seed_write_id", seed)
+    hive.metastore.parts.server.call("seed_write_id", seed)
     name = export()
     assert rows(hive, f"SELECT * FROM {name}") == [(0,), (1,), (2,)]
     assert hive.sql(f"INSERT INTO {name} VALUES (9)").first().write_id == 4
@@ -338,14 +344,18 @@ class Killed(BaseException):
     """The process ends here: nothing is undone."""
 
 
-CALLS = ["open_txn", "lock", "alter_table", "create_database", "commit_txn", "drop_table"]
+# A store's calls, and the part of a Hive Metastore that has each.
+CALLS = {
+    "open_txn": HiveTxns, "lock": HiveLocks, "alter_table": HiveAlterations,
+    "create_database": HiveDatabases, "commit_txn": HiveCommit, "drop_table": HiveCdcTables,
+}  # fmt: skip
 
 
 def killed_at(monkeypatch, point):
     """Let the process die before (even) or after (odd) a call of a store; None: it lives."""
     seen = itertools.count()
-    for store in (EmbeddedMetastore, HiveMetastore):
-        for name in CALLS:
+    for name, part in CALLS.items():
+        for store in (EmbeddedMetastore, part):
             real = getattr(store, name)
 
             def call(self, *args, real=real, **options):
@@ -428,7 +438,7 @@ def test_a_metastore_that_does_not_answer_leaves_the_marks(acid, hive, export, m
         raise MetastoreError("the reply is lost")
 
     with monkeypatch.context() as patched:
-        patched.setattr(HiveMetastore, "_create", lost)
+        patched.setattr(HiveTables, "create_table", lost)
         with pytest.raises(MetastoreError):
             export()
     with pytest.raises(CatalogError, match="export_to_hive"):
@@ -446,7 +456,7 @@ def test_a_commit_that_is_refused_deletes_no_file_of_the_table(acid, export, mon
         raise TxnAbortedError("the server has aborted the transaction")
 
     with monkeypatch.context() as patched:
-        patched.setattr(HiveMetastore, "_commit", refused)
+        patched.setattr(HiveCommit, "_commit_and_release", refused)
         with pytest.raises(TxnAbortedError):
             export()
     assert rows(acid, "SELECT * FROM t") == [(1,)]

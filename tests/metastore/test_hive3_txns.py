@@ -69,7 +69,7 @@ def begin(store, statement=""):
 def servers_word(store, txn_id, lock_id):
     """What the server itself says of a lock."""
     request = hive.CheckLockRequest(lockid=lock_id, txnid=txn_id)
-    return store._call("check_lock", request).state
+    return store.parts.server.call("check_lock", request).state
 
 
 def updated(store, name):
@@ -151,7 +151,7 @@ def test_another_change_after_the_newer_number_is_a_conflict(store, open_store, 
     other = begin(thief)
     thief.lock(other, [shared_read(name, SELECT)])
     thief.allocate_write_id(other, name)
-    own = thief._own_txn(other)
+    own = thief.parts.server.own_txn(other)
     own.requested_locks = [on(LockType.SHARED_READ, name, operation=UPDATE)]
     thief.record_partitions(other, name, [""])
     thief.commit_txn(other)
@@ -178,7 +178,7 @@ def test_if_one_number_is_aborted_the_other_one_ends_too(store, open_store, name
         else:
             store.commit_txn(txn, Commit(snapshot=snapshot))
     with pytest.raises((TxnAbortedError, NoSuchTxnError)):
-        store._call("heartbeat", hive.HeartbeatRequest(txnid=txn))
+        store.parts.server.call("heartbeat", hive.HeartbeatRequest(txnid=txn))
     assert store.show_locks() == []
 
 

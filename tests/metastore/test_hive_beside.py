@@ -9,7 +9,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from acidsql.acid import cdc
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.hive.catalog.catalog import HiveCatalog
+from acidsql.metastore.hive.catalog.tables import HiveTables
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import Database
 
@@ -44,7 +44,7 @@ def make_both(store, name=T):
 
 def by_hive(store, name, new_name):
     """As another program, which knows no state tables, renames a table."""
-    HiveCatalog.rename_table(store, name, new_name)
+    store.parts.tables.rename_table(name, new_name)
 
 
 def belongs(store, beside, target):
@@ -85,7 +85,7 @@ def test_what_belongs_to_another_table_is_neither_dropped_nor_renamed(store):
 
 def test_after_a_crash_a_rename_goes_on_and_one_that_is_refused_changes_nothing(store, monkeypatch):
     make_both(store)
-    rename, calls = HiveCatalog._rename_existing, []
+    rename, calls = HiveTables.rename_existing, []
 
     def dies(self, raw, new_name, txn_id):
         calls.append(TableName(raw.dbName, raw.tableName))
@@ -93,7 +93,7 @@ def test_after_a_crash_a_rename_goes_on_and_one_that_is_refused_changes_nothing(
             raise calls_error
         rename(self, raw, new_name, txn_id)
 
-    monkeypatch.setattr(HiveCatalog, "_rename_existing", dies)
+    monkeypatch.setattr(HiveTables, "rename_existing", dies)
     for calls_error, left in ((CatalogError("no"), OF_T), (SystemExit(), OF_U)):
         with pytest.raises(type(calls_error)):
             store.rename_table(T, U)

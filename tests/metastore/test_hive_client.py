@@ -20,15 +20,16 @@ from acidsql.errors import (
     SettingError,
     TxnAbortedError,
 )
-from acidsql.metastore.hive import txns as txns_module
+from acidsql.metastore.hive import commit_call
 from acidsql.metastore.hive.locking import locks as locks_module
-from acidsql.metastore.hive.txns import HiveTxns
+from acidsql.metastore.hive.parts import Parts
 from acidsql.metastore.hive.wire import client as client_module
 from acidsql.metastore.hive.wire.address import Address, is_address
 from acidsql.metastore.hive.wire.client import Client
 from acidsql.metastore.hive.wire.connection import Connection
 from acidsql.metastore.hive.wire.idl import hive, methods
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.server import Server
 from acidsql.metastore.interface import RowChange
 
 TXNS = hive.OpenTxnsResponse(txn_ids=[7])
@@ -178,9 +179,9 @@ def test_a_commit_is_sent_again_until_its_time_is_used_up(serve, monkeypatch):
     server, client = serve(CLOSE)
     passed = []
     clock = SimpleNamespace(monotonic=lambda: 400 * len(passed), sleep=passed.append)
-    monkeypatch.setattr(txns_module, "time", clock)
+    monkeypatch.setattr(commit_call, "time", clock)
     with pytest.raises(MetastoreError, match="commit_txn"):
-        HiveTxns._send_commit(SimpleNamespace(_client=client), OwnTxn(7, "ann", "h"))
+        commit_call.send_commit(client, OwnTxn(7, "ann", "h"))
     assert server.calls == ["commit_txn"] * 3
 
 
@@ -210,11 +211,11 @@ def test_a_number_of_rows_that_others_have_locked_is_forgotten_instead_of_taken_
         return None
 
     server, client = serve(answer)
-    store = HiveTxns(client, SimpleNamespace(is_hive3=False), lambda _: [])
-    own = store._own[7] = OwnTxn(7, "ann", "h")
+    parts = Parts(Server(client, SimpleNamespace(is_hive3=False), lambda _: []))
+    own = parts.server.own_txns[7] = OwnTxn(7, "ann", "h")
     own.reported_row_counts[T], own.counts_locked = {"": RowChange(3)}, {T}
-    monkeypatch.setattr(store, "heartbeat", raises(TxnAbortedError("aborted by others")))
-    store.abort_txn(7)
+    monkeypatch.setattr(parts.numbers, "heartbeat", raises(TxnAbortedError("aborted by others")))
+    parts.txns.abort_txn(7)
     assert written == [{"mine": "1"} | left]
     assert server.calls.count("abort_txn") == 2  # the one that held the lock ends, too
 

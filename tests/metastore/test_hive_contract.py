@@ -52,18 +52,21 @@ class TestHive(MetastoreContract):
         store = self.open(None, None)
         for database in store.databases():
             for name in store.tables(database.name):
-                store._call("drop_table_req", _drop(database.name, name))
+                store.parts.server.call("drop_table_req", _drop(database.name, name))
             for name in store.views(database.name):
                 store.drop_view(TableName(database.name, name))
             if database.name != "default":
-                store._call("drop_database", database.name, True, True)
+                store.parts.server.call("drop_database", database.name, True, True)
         store.close()
         for table in FORGOTTEN:
             hive_metastore.query(f"DELETE FROM {table}")
 
     def open(self, path, clock):
-        store = AsGiven(self._server.url, list_names=lambda _: [])
-        store.features = replace(store.features, warehouse=WAREHOUSE)
+        store = HiveMetastore(self._server.url, list_names=lambda _: [])
+        tables = store.parts.tables
+        entry = tables._catalog_entry
+        tables._catalog_entry = lambda *values: _as_given(entry(*values))
+        store.parts.server.features = replace(store.features, warehouse=WAREHOUSE)
         return store
 
 
@@ -76,15 +79,12 @@ class TestHive3(TestHive):
     server, end_txns = "hive3_metastore", "DELETE FROM TXNS"
 
 
-class AsGiven(HiveMetastore):
-    """Without the properties that the server adds."""
-
-    def _catalog_entry(self, name, known):
-        found = super()._catalog_entry(name, known)
-        if found is None:
-            return None
-        kept = {key: value for key, value in found.properties.items() if key not in ADDED}
-        return replace(found, properties=kept)
+def _as_given(entry):
+    """An entry of the catalog without the properties that the server adds."""
+    if entry is None:
+        return None
+    kept = {key: value for key, value in entry.properties.items() if key not in ADDED}
+    return replace(entry, properties=kept)
 
 
 def _moved(location, source, target):

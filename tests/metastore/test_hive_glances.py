@@ -29,11 +29,11 @@ def make(store, *, nullable):
 
 def allow_null(store):
     """As Hive's ALTER TABLE … DROP CONSTRAINT."""
-    (known,) = store._raw_constraints(T).notNullConstraints
+    (known,) = store.parts.constraints.fetch(T).notNullConstraints
     request = hive.DropConstraintRequest(
         dbname=T.database, tablename=T.name, constraintname=known.nn_name, catName="hive"
     )
-    store._call("drop_constraint", request)
+    store.parts.server.call("drop_constraint", request)
 
 
 def nullable(table):
@@ -57,13 +57,16 @@ def test_a_glance_takes_no_constraints_of_an_earlier_table_of_the_name(store):
 
 def test_a_look_takes_nothing_that_another_thread_has_asked_before(store, monkeypatch):
     """The compactor of a session is such a thread."""
-    before, real = store._raw_constraints(T), store._raw
+    before, real = store.parts.constraints.fetch(T), store.parts.raw_tables.find
 
     def meets(name):
         raw = real(name)
-        store._cached_constraints[name] = (convert.identity(raw), before)  # it notes its old answer
+        store.parts.tables._cached_constraints[name] = (
+            convert.identity(raw),
+            before,
+        )  # it notes its old answer
         return raw
 
     allow_null(store)
-    monkeypatch.setattr(store, "_raw", meets)
+    monkeypatch.setattr(store.parts.raw_tables, "find", meets)
     assert nullable(store.find(T))

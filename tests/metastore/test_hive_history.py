@@ -84,7 +84,7 @@ def test_entries_that_the_server_has_deleted_are_missed(store, hive_metastore):
 def test_without_a_log_what_was_seen_is_compared(store):
     place = make(store)
     add_partition(store, place, "1")
-    store.features = replace(store.features, logs_changes=False)
+    store.parts.server.features = replace(store.features, logs_changes=False)
     first, second = look(store), look(store)
     assert first() == []
     drops = store.open_txn(user="u", host="h")
@@ -100,7 +100,7 @@ def test_a_lease_and_a_single_statement_do_not_ask(store, monkeypatch):
     make(store)
     txn = store.open_txn(user="u", host="h")
     snapshot = store.valid_txns(txn)
-    monkeypatch.setattr(store._client, "call", None)
+    monkeypatch.setattr(store.parts.server.client, "call", None)
     assert store.catalog_changes(txn, snapshot, T) == []
 
 
@@ -109,25 +109,25 @@ def test_an_insert_of_another_session_is_no_change_although_it_alters_statistics
     add_partition(store, place, "1")
     store.create_table(replace(store.find(T), name=U, location=f"{place}2",
                                partition_columns=()))  # fmt: skip
-    told, before = look(store), store._last_entry()
+    told, before = look(store), store.parts.history._last_entry()
     for table, partition in ((T, "p=1"), (U, "")):
         txn = store.open_txn(user="u", host="h")
         store.allocate_write_id(txn, table)
         store.commit_txn(txn, Commit(row_changes={table: {partition: RowChange(3, is_all=True)}}))
-    assert store._need_raw(U).parameters["numRows"] == "3"
-    assert store._last_entry() == before + 2  # ALTER_PARTITION, ALTER_TABLE
+    assert store.parts.raw_tables.need(U).parameters["numRows"] == "3"
+    assert store.parts.history._last_entry() == before + 2  # ALTER_PARTITION, ALTER_TABLE
     assert told() == told(U) == []
 
 
 def test_a_client_may_write_names_in_capitals(store):
     make(store)
     told = look(store)
-    raw = store._need_raw(T)
+    raw = store.parts.raw_tables.need(T)
     raw.dbName, raw.tableName = T.database.upper(), T.name.upper()
-    store._alter(T, raw)
+    store.parts.raw_tables.alter(T, raw)
     assert told() == told(U) == []
     raw.tableName = U.name.upper()
-    store._alter(T, raw)
+    store.parts.raw_tables.alter(T, raw)
     assert told() == told(U) == [None]
 
 

@@ -13,7 +13,7 @@ from contract_base import begin
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import CatalogError, MetastoreError, StreamError
-from acidsql.metastore.hive import txns as hive_txns
+from acidsql.metastore.hive import commit, commit_call, streams
 from acidsql.metastore.hive.catalog.ledger import DATABASE
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.interface import Commit, Database, TxnState
@@ -73,7 +73,7 @@ def test_batches_of_many_streams_do_not_meet(store):
 
 
 def test_a_commit_whose_reply_is_lost_notes_its_batch_once(store, monkeypatch):
-    call, lost = store._client.call, ["commit_txn"]
+    call, lost = store.parts.server.client.call, ["commit_txn"]
 
     def loses_a_reply(name, *values, **options):
         answer = call(name, *values, **options)
@@ -82,7 +82,7 @@ def test_a_commit_whose_reply_is_lost_notes_its_batch_once(store, monkeypatch):
             raise MetastoreError("the reply was lost")
         return answer
 
-    monkeypatch.setattr(store._client, "call", loses_a_reply)
+    monkeypatch.setattr(store.parts.server.client, "call", loses_a_reply)
     assert note(store, BATCH) and not lost
     (entry,) = store.streams()
     assert entry.batch == BATCH
@@ -92,7 +92,7 @@ def test_a_commit_whose_reply_is_lost_notes_its_batch_once(store, monkeypatch):
 def test_a_failed_creation_of_an_entry_leaves_an_empty_one_that_the_next_commit_fills(
     store, monkeypatch
 ):
-    monkeypatch.setattr(store, "_send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
+    monkeypatch.setattr(commit, "send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
     with pytest.raises(SystemExit):
         note(store, BATCH)  # the process dies after it has made the view
     monkeypatch.undo()
@@ -107,8 +107,8 @@ def test_a_failed_creation_of_an_entry_leaves_an_empty_one_that_the_next_commit_
 def test_a_run_that_was_killed_while_it_took_over_is_ended_by_the_next_one(store, monkeypatch):
     assert note(store, BATCH)
     with monkeypatch.context() as killed:
-        killed.setattr(store, "_send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
-        killed.setattr(store, "_end_number", lambda _: None)
+        killed.setattr(streams, "send_commit", lambda *_: (_ for _ in ()).throw(SystemExit))
+        killed.setattr(store.parts.server, "end_number", lambda _: None)
         with pytest.raises(SystemExit):
             store.take_over_stream(replace(BATCH, run_id="killed"), BATCH)
     (left,) = store.show_locks()
@@ -121,8 +121,10 @@ def test_a_run_that_was_killed_while_it_took_over_is_ended_by_the_next_one(store
 def test_who_was_killed_while_it_forgot_a_stream_is_ended_by_the_next_run(store, monkeypatch):
     assert note(store, BATCH)
     with monkeypatch.context() as killed:
-        killed.setattr(store, "drop_view", lambda *_, **__: (_ for _ in ()).throw(SystemExit))
-        killed.setattr(store, "_end_number", lambda _: None)
+        killed.setattr(
+            store.parts.views, "drop_view", lambda *_, **__: (_ for _ in ()).throw(SystemExit)
+        )
+        killed.setattr(store.parts.server, "end_number", lambda _: None)
         with pytest.raises(SystemExit):
             store.forget_stream("app")
     (left,) = store.show_locks()
@@ -148,13 +150,15 @@ def test_a_new_stream_takes_the_entries_about_dropped_tables_away(store, hive_me
     assert len(store.views(DATABASE)) == 3
     assert [one.batch.sink for one in store.streams()] == ["noted.c", "noted.z", ""]
 
-    (view,) = [one.view for one in store._entries() if one.entry.batch.sink == "noted.c"]
-    raw = store._raw(view)
+    (view,) = [
+        one.view for one in store.parts.ledger.entries() if one.entry.batch.sink == "noted.c"
+    ]
+    raw = store.parts.raw_tables.find(view)
     raw.owner = "another"  # who may see tables that this user may not see
-    store._alter(view, raw)
+    store.parts.raw_tables.alter(view, raw)
     store.drop_database("noted", cascade=True)
     assert note(store, replace(BATCH, app_id="newer"))
-    assert len(store.views(DATABASE)) == 3 and store._raw(view) is not None
+    assert len(store.views(DATABASE)) == 3 and store.parts.raw_tables.find(view) is not None
     assert [one.batch.app_id for one in store.streams()] == ["new", "newer"]
     store.drop_view(view)
 
@@ -164,16 +168,16 @@ def test_an_entry_that_somebody_drops_in_the_moment_of_a_commit_fails_the_commit
 ):
     assert note(store, BATCH)
     (view,) = store.views(DATABASE)
-    send = store._send_commit
+    send = commit.send_commit
 
     def too_late(*values):
         store.drop_view(TableName(DATABASE, view))
         send(*values)
 
-    monkeypatch.setattr(hive_txns, "_PAUSES_S", ())
+    monkeypatch.setattr(commit_call, "_PAUSES_S", ())
     txn = begin(store)
     with monkeypatch.context() as dropped:
-        dropped.setattr(store, "_send_commit", too_late)
+        dropped.setattr(commit, "send_commit", too_late)
         with pytest.raises(MetastoreError):
             store.commit_txn(txn, Commit(batch=NextBatch(replace(BATCH, version=1), BATCH)))
     assert store.txn_state(txn) is TxnState.OPEN and store.streams() == []
@@ -185,9 +189,9 @@ def test_a_server_may_leave_out_empty_properties(store):
     """A server on Oracle does, because Oracle has no empty texts."""
     assert note(store, BATCH)
     (view,) = store.views(DATABASE)
-    raw = store._raw(TableName(DATABASE, view))
+    raw = store.parts.raw_tables.find(TableName(DATABASE, view))
     del raw.parameters["acidsql.table"]
-    store._alter(TableName(DATABASE, view), raw)
+    store.parts.raw_tables.alter(TableName(DATABASE, view), raw)
     assert [one.batch for one in store.streams()] == [BATCH]
     assert store.forget_stream("app") == 1
 
@@ -199,7 +203,7 @@ def test_a_user_who_may_not_make_the_ledger_is_told_what_to_do(store, monkeypatc
     def refuses(_):
         raise CatalogError("ann may not", condition="METASTORE_REFUSED", sqlstate="38000")
 
-    monkeypatch.setattr(store, "create_database", refuses)
+    monkeypatch.setattr(store.parts.databases, "create_database", refuses)
     txn = begin(store)
     with pytest.raises(CatalogError, match=f"CREATE DATABASE {DATABASE}. ann may not"):
         store.commit_txn(txn, Commit(batch=NextBatch(BATCH, None)))

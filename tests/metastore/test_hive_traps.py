@@ -68,7 +68,7 @@ def ended(store, txns):
 
 def test_t7_a_database_is_asked_for_with_its_catalog(store):
     with pytest.raises(CatalogError):
-        store._call("get_database_req", hive.GetDatabaseRequest(name="default"))
+        store.parts.server.call("get_database_req", hive.GetDatabaseRequest(name="default"))
     assert store.get_database("default").location == store.warehouse
 
 
@@ -76,7 +76,7 @@ def test_t9_after_a_refusal_without_a_word_the_next_call_has_a_new_connection(st
     """The server closes the connection if a request lacks what it needs."""
     txn = begin(store)
     with pytest.raises(MetastoreError):
-        store._call("get_open_txns_req", hive.GetOpenTxnsRequest())
+        store.parts.server.call("get_open_txns_req", hive.GetOpenTxnsRequest())
     store.heartbeat(txn)
     assert store.find(T).name == T
     ended(store, [txn])
@@ -94,7 +94,7 @@ def test_t10_numbers_that_nobody_has_are_open_for_snapshots_and_are_not_shown(
     nobodys = set(range(first + 1, last))
     assert nobodys <= set(store.valid_txns().open)
     with pytest.raises(MetastoreError):
-        store._client.call("get_open_txns_info", repeats=0)
+        store.parts.server.client.call("get_open_txns_info", repeats=0)
     assert {first, last} <= {one.txn_id for one in store.show_txns()}
     assert not nobodys & {one.txn_id for one in store.show_txns()}
     ended(store, [first, last])
@@ -105,7 +105,7 @@ def test_t11_what_another_session_changed_in_between_is_not_lost(store, connect)
     Derby it then fails, even if the parameter is as expected. So the store compares nothing: each
     change reads the struct again, and callers hold the table's EXCLUSIVE lock."""
     other = connect()
-    old = other._need_raw(T)
+    old = other.parts.raw_tables.need(T)
     store.alter_table(T, set_properties={"mine": "1"})
     for value in ("0", "1"):
         request = hive.AlterTableRequest(
@@ -113,7 +113,7 @@ def test_t11_what_another_session_changed_in_between_is_not_lost(store, connect)
             expectedParameterKey="mine", expectedParameterValue=value,
         )  # fmt: skip
         with pytest.raises((CatalogError, MetastoreError)):
-            other._call("alter_table_req", request)
+            other.parts.server.call("alter_table_req", request)
     other.alter_table(T, set_properties={"yours": "2"})
     properties = store.find(T).properties
     assert (properties["mine"], properties["yours"]) == ("1", "2")
@@ -135,7 +135,7 @@ def test_t16_partitions_have_the_names_that_the_server_gives_them(store):
         Partition(one, f"{made.location}/{partition_name(['k 1', 'k2'], one)}") for one in values
     ]
     store.commit_txn(txn, Commit(added_partitions={made.name: partitions}))
-    names = store._call("get_partition_names", "default", "named", -1)
+    names = store.parts.server.call("get_partition_names", "default", "named", -1)
     assert sorted(names) == sorted(partition_name(["K 1", "k2"], one) for one in values)
     assert sorted(one.values for one in store.partitions(made.name)) == sorted(values)
     store.drop_table(made.name)
@@ -193,14 +193,16 @@ def test_changed_rows_conflict_with_a_rebalance_which_has_no_write_id(
     reader = begin(store)
     snapshot = store.valid_txns()
     worker = begin(store, TxnType.COMPACTION)
-    monkeypatch.setattr(store, "_list_names", lambda _: [f"base_0000001_v{worker:07d}"])
+    monkeypatch.setattr(store.parts.server, "list_names", lambda _: [f"base_0000001_v{worker:07d}"])
     if is_known:
         store.compact(CompactionRequest(T, None, kind, "h1-manual"))
-        taken = store._call("find_next_compact2", hive.FindNextCompactRequest(workerId="h1-7")).ci
-        store._taken_entries[taken.id] = taken
+        taken = store.parts.server.call(
+            "find_next_compact2", hive.FindNextCompactRequest(workerId="h1-7")
+        ).ci
+        store.parts.workers._taken_entries[taken.id] = taken
         store.begin_compaction(taken.id, worker, 1)
-        store._call("mark_compacted", taken)
-    store._call("commit_txn", hive.CommitTxnRequest(txnid=worker))
+        store.parts.server.call("mark_compacted", taken)
+    store.parts.server.call("commit_txn", hive.CommitTxnRequest(txnid=worker))
     for operation in (Operation.UPDATE, Operation.DELETE, Operation.INSERT):
         lock = LockComponent(LockType.EXCL_WRITE, T.database, T.name, None, operation)
         found = store.write_conflicts(reader, snapshot, [lock])

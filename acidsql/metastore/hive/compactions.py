@@ -18,8 +18,8 @@ from acidsql.metastore.compaction_queue import (
     Enqueued,
     HistoryRetention,
 )
-from acidsql.metastore.hive.wire.calls import Calls
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.server import Server
 
 _TYPES = {
     CompactionType.MAJOR: hive.CompactionType.MAJOR,
@@ -33,21 +33,24 @@ VERSION = "acidsql"  # shown to others as that of a worker, and of who asked
 _REFUSED_FOR = re.compile(r"\bid=(\d+)")
 
 
-class HiveCompactions(Calls):
+class HiveCompactions:
     """The part of the store about compactions; ``CompactionQueue`` describes the methods."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def compact(self, request: CompactionRequest) -> Enqueued:
         """Queue a compaction. If the server does not accept it, because of another entry of the
         table or partition, the answer is this entry. The server does not check that there is such a
         table or partition; callers do."""
-        answer = self._call(
+        answer = self._server.call(
             "compact2",
             hive.CompactionRequest(
                 dbname=request.table.database,
                 tablename=request.table.name,
                 partitionname=request.partition,
                 type=_TYPES[request.type],
-                runas=self._user,
+                runas=self._server.user,
                 properties=dict(request.properties) or None,
                 initiatorId=request.initiator_id,
                 initiatorVersion=VERSION,
@@ -68,12 +71,12 @@ class HiveCompactions(Calls):
         return Enqueued(number, state, accepted=False)
 
     def compactions(self) -> list[CompactionInfo]:
-        entries = [_compaction_info(raw) for raw in self._raw_entries()]
+        entries = [_compaction_info(raw) for raw in self.raw_entries()]
         return sorted(entries, key=_newest, reverse=True)
 
-    def _raw_entries(self, **only: Any) -> list[Any]:
+    def raw_entries(self, **only: Any) -> list[Any]:
         """The server's structs of entries, in any state."""
-        answer = self._call("show_compact", hive.ShowCompactRequest(**only))
+        answer = self._server.call("show_compact", hive.ShowCompactRequest(**only))
         return [raw for raw in answer.compacts if raw.type in TYPE_OF]
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
@@ -81,7 +84,9 @@ class HiveCompactions(Calls):
         call; None if there is no such entry."""
         before = {entry.id: entry.state for entry in self.compactions()}
         if ids:  # the server fails at an empty list
-            self._call("abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids)))
+            self._server.call(
+                "abort_Compactions", hive.AbortCompactionRequest(compactionIds=list(ids))
+            )
         return {number: before.get(number) for number in ids}
 
     def now_ms(self) -> int:

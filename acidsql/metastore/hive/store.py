@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from acidsql.metastore.abilities import Abilities
-from acidsql.metastore.hive.catalog.cdc_tables import HiveCdcTables
-from acidsql.metastore.hive.catalog.foreign import HiveForeign
-from acidsql.metastore.hive.streams import HiveStreams
+from acidsql.metastore.hive.parts import Parts
 from acidsql.metastore.hive.wire.address import Address
-from acidsql.metastore.hive.wire.calls import ListNames
 from acidsql.metastore.hive.wire.client import Client
-from acidsql.metastore.hive.wire.features import probe
+from acidsql.metastore.hive.wire.features import Features, probe
+from acidsql.metastore.hive.wire.server import ListNames, Server
 
 ABILITIES = Abilities(
     reads_pairs=False,
@@ -40,10 +38,13 @@ ABILITIES_OF_3 = replace(
 )
 
 
-class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
+class HiveMetastore:
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
     Several threads may use an instance; each gets a connection.
+
+    Attributes:
+        parts: The parts. Each has some of the methods, which ``Metastore`` describes.
 
     Args:
         url: ``thrift://host:9083``; see ``address``.
@@ -62,7 +63,110 @@ class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
         except BaseException:
             client.close()
             raise
-        super().__init__(client, features, list_names)
+        self.parts = parts = Parts(Server(client, features, list_names))
+        self._delegate_catalog(parts)
+        self._delegate_txns(parts)
+        self._delegate_compactions(parts)
+        self._delegate_streams_and_versions(parts)
+
+    def _delegate_catalog(self, parts: Parts) -> None:
+        """Let the parts have the methods of ``Catalog`` and ``CatalogHistory``."""
+        self.databases = parts.databases.databases
+        self.get_database = parts.databases.get_database
+        self.create_database = parts.databases.create_database
+        self.alter_database = parts.databases.alter_database
+        self.drop_database = parts.databases.drop_database
+        self.tables = parts.tables.tables
+        self.temporary_tables = parts.tables.temporary_tables
+        self.find = parts.tables.find
+        self.glance = parts.tables.glance
+        self.create_table = parts.tables.create_table
+        self.owners = parts.tables.owners
+        self.pending_cleanups = parts.tables.pending_cleanups
+        self.queue_cleanup = parts.tables.queue_cleanup
+        self.mark_cleaned = parts.tables.mark_cleaned
+        self.drop_table = parts.cdc_tables.drop_table
+        self.rename_table = parts.cdc_tables.rename_table
+        self.alter_table = parts.alterations.alter_table
+        self.foreign_keys_to = parts.alterations.foreign_keys_to
+        self.views = parts.views.views
+        self.create_view = parts.views.create_view
+        self.drop_view = parts.views.drop_view
+        self.rename_view = parts.views.rename_view
+        self.partitions = parts.partitions.partitions
+        self.statistics = parts.statistics.statistics
+        self.keep_statistics = parts.statistics.keep_statistics
+        self.with_partitions = parts.foreign.with_partitions
+        self.make_transactional = parts.foreign.make_transactional
+        self.watch_catalog = parts.history.watch_catalog
+        self.catalog_changes = parts.history.catalog_changes
+
+    def _delegate_txns(self, parts: Parts) -> None:
+        """Let the parts have the methods of ``TxnStore``."""
+        self.open_txn = parts.txns.open_txn
+        self.valid_txns = parts.txns.valid_txns
+        self.valid_txns_under = parts.txns.valid_txns_under
+        self.allocate_write_id = parts.txns.allocate_write_id
+        self.record_partitions = parts.txns.record_partitions
+        self.restore_components = parts.txns.restore_components
+        self.abort_txn = parts.txns.abort_txn
+        self.txn_state = parts.txns.txn_state
+        self.show_txns = parts.txns.show_txns
+        self.abort_timed_out = parts.txns.abort_timed_out
+        self.house_keep = parts.txns.house_keep
+        self.commit_txn = parts.commit.commit_txn
+        self.renew = parts.numbers.renew
+        self.heartbeat = parts.numbers.heartbeat
+        self.lock = parts.locks.lock
+        self.check_lock = parts.locks.check_lock
+        self.unlock = parts.locks.unlock
+        self.show_locks = parts.locks.show_locks
+        self.write_conflicts = parts.conflicts.write_conflicts
+        self.valid_write_ids = parts.conflicts.valid_write_ids
+
+    def _delegate_compactions(self, parts: Parts) -> None:
+        """Let the parts have the methods of ``CompactionQueue``."""
+        self.compact = parts.workers.compact
+        self.has_work = parts.workers.has_work
+        self.take_next = parts.workers.take_next
+        self.begin_compaction = parts.workers.begin_compaction
+        self.note_progress = parts.workers.note_progress
+        self.mark_failed = parts.workers.mark_failed
+        self.mark_refused = parts.workers.mark_refused
+        self.give_back = parts.workers.give_back
+        self.revoke = parts.workers.revoke
+        self.compactions = parts.compactions.compactions
+        self.abort_compactions = parts.compactions.abort_compactions
+        self.now_ms = parts.compactions.now_ms
+        self.purge_compaction_history = parts.compactions.purge_compaction_history
+        self.candidates = parts.compactions.candidates
+        self.ready_to_clean = parts.compactions.ready_to_clean
+        self.aborted_write_ids = parts.compactions.aborted_write_ids
+        self.did_not_initiate = parts.compactions.did_not_initiate
+        self.mark_compaction_cleaned = parts.compactions.mark_compaction_cleaned
+        self.retry_cleaning_later = parts.compactions.retry_cleaning_later
+        self.forget_aborted = parts.compactions.forget_aborted
+
+    def _delegate_streams_and_versions(self, parts: Parts) -> None:
+        """Let the parts have the methods of ``StreamLedger`` and ``VersionLog``."""
+        self.stream = parts.ledger.stream
+        self.streams = parts.ledger.streams
+        self.sink = parts.ledger.sink
+        self.take_over_stream = parts.streams.take_over_stream
+        self.end_other_runs = parts.streams.end_other_runs
+        self.forget_stream = parts.streams.forget_stream
+        self.versions = parts.versions.versions
+        self.changed_by = parts.versions.changed_by
+        self.oldest_version = parts.versions.oldest_version
+        self.first_version = parts.versions.first_version
+        self.identity = parts.versions.identity
+        self.forget_versions = parts.versions.forget_versions
+        self.last_commit = parts.versions.last_commit
+
+    @property
+    def features(self) -> Features:
+        """The server's version and settings."""
+        return self.parts.server.features
 
     @property
     def abilities(self) -> Abilities:
@@ -79,7 +183,7 @@ class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
     @property
     def url(self) -> str:
         """The servers, without options."""
-        return str(self._client.address)
+        return str(self.parts.server.client.address)
 
     @property
     def warehouse(self) -> str:
@@ -87,4 +191,4 @@ class HiveMetastore(HiveCdcTables, HiveStreams, HiveForeign):
         return self.features.warehouse
 
     def close(self) -> None:
-        self._client.close()
+        self.parts.server.client.close()

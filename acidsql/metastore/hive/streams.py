@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -11,46 +12,63 @@ from typing import Any
 from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.hive.catalog.ledger import (
-    EntryPlace,
+    HiveLedger,
     NotedEntry,
     commit_property,
     entry_state,
     view_entry,
 )
-from acidsql.metastore.hive.locking.locks import worker_text
+from acidsql.metastore.hive.catalog.views import HiveViews
+from acidsql.metastore.hive.commit_call import send_commit
+from acidsql.metastore.hive.locking.locks import HiveLocks, worker_text
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.txns import HiveTxns
-from acidsql.metastore.hive.wire.calls import log
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables
+from acidsql.metastore.hive.wire.server import Server, log
 from acidsql.metastore.interface import TxnType
 from acidsql.metastore.stream_rules import taken_over_error
-from acidsql.metastore.streams import Batch
+from acidsql.metastore.streams import Batch, NextBatch, StreamEntry
 
 
-class HiveStreams(HiveTxns):
-    """The part of the store about streams; ``StreamLedger`` describes the methods."""
+class HiveStreams:
+    """The part of the store about runs of streams; ``StreamLedger`` describes the methods."""
+
+    def __init__(
+        self,
+        server: Server,
+        raw_tables: RawTables,
+        numbers: HiveNumbers,
+        locks: HiveLocks,
+        views: HiveViews,
+        ledger: HiveLedger,
+        txns: HiveTxns,
+    ) -> None:
+        self._server, self._raw_tables, self._numbers = server, raw_tables, numbers
+        self._locks, self._views, self._ledger, self._txns = locks, views, ledger, txns
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER unless it still
         has the version of ``after``, and the run of ``after`` or of ``batch``; raise
         LockTimeoutError if others hold it."""
-        place = self._entry_place(batch.app_id, batch.sink)
+        place = self._ledger.entry_place(batch.app_id, batch.sink)
         with self._with_entry_locked(place.view, batch) as own:
-            raw = self._raw(place.view)
+            raw = self._raw_tables.find(place.view)
             entry = view_entry(raw, batch.sink)
             # The last run, or this one if the reply to an earlier call was lost.
             accepted_states = (entry_state(after), (after.version, batch.run_id))
             if entry is None or entry_state(entry.batch) not in accepted_states:
                 raise taken_over_error(batch, entry)
             now = replace(entry, batch=replace(entry.batch, run_id=batch.run_id))
-            self._send_commit(own, commit_property(raw, now))
+            send_commit(self._server.client, own, commit_property(raw, now))
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
         """Abort the transactions with locks that work for the batch's application, sink and query,
         but for another run. Return their numbers, also of those that have ended meanwhile."""
-        other_txns = self._txns_of_other_runs(batch)
+        other_txns = self._locks.txns_of_other_runs(batch)
         for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile
-                self.abort_txn(txn_id, f"the run {batch.run_id} of its stream has begun")
+                self._txns.abort_txn(txn_id, f"the run {batch.run_id} of its stream has begun")
         return other_txns
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
@@ -58,14 +76,31 @@ class HiveStreams(HiveTxns):
         there were. Without ``sink``, entries whose tables have gone are deleted, too, but not
         counted. Raise LockTimeoutError if others hold one."""
         forgotten = 0
-        for noted in self._entries(app_id):
+        for noted in self._ledger.entries(app_id):
             if sink is None or (noted.is_valid and noted.entry.batch.sink == sink):
                 forgotten += self._forget_noted(noted) and noted.is_valid
         return forgotten
 
-    def _make_entry(self, place: EntryPlace) -> Any:
-        self._forget_void()
-        return super()._make_entry(place)
+    def lock_next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
+        """Lock the entry of a stream, make it if necessary, and return the property that COMMIT
+        must set, so that it notes a batch. The lock lasts until the transaction ends.
+
+        Raises:
+            StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+            LockTimeoutError: Others hold the lock.
+        """
+        batch = new.batch
+        place = self._ledger.entry_place(batch.app_id, batch.sink)
+        self._ledger.lock_entry(own, place.view)
+        raw = self._raw_tables.find(place.view)
+        entry = view_entry(raw, batch.sink)
+        if entry_state(None if entry is None else entry.batch) != entry_state(new.after):
+            raise taken_over_error(batch, entry)
+        if raw is None:
+            self._forget_void()
+            raw = self._ledger.make_entry(place)
+        now_ms = int(time.time() * 1000)
+        return commit_property(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
     def _forget_void(self) -> None:
         """Delete this user's entries about tables that have gone. A failure is only logged.
@@ -77,8 +112,8 @@ class HiveStreams(HiveTxns):
             looks = [
                 {
                     noted
-                    for noted in self._entries()
-                    if not noted.is_valid and noted.owner == self._user
+                    for noted in self._ledger.entries()
+                    if not noted.is_valid and noted.owner == self._server.user
                 }
                 for _ in range(2)
             ]
@@ -93,9 +128,9 @@ class HiveStreams(HiveTxns):
         with self._with_entry_locked(
             noted.view, replace(noted.entry.batch, run_id=""), pauses_s
         ) as own:
-            if self._raw(noted.view) is None:
+            if self._raw_tables.find(noted.view) is None:
                 return False  # another session was faster
-            self.drop_view(noted.view, txn_id=own.id)
+            self._views.drop_view(noted.view, txn_id=own.id)
             return True
 
     @contextmanager
@@ -105,11 +140,13 @@ class HiveStreams(HiveTxns):
         """Run a block in a transaction that has locked an entry and is aborted at the end, unless
         the block has committed it. If its process dies, the next run of the stream of ``batch``
         ends it, and need not wait for the lock."""
-        own = OwnTxn(0, self._user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY)
+        own = OwnTxn(
+            0, self._server.user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY
+        )
         own.works_for = worker_text(batch)
-        own.id = own.holder = self._open(own)
+        own.id = own.holder = self._numbers.open(own)
         try:
-            self._lock_entry(own, view, pauses_s)
+            self._ledger.lock_entry(own, view, pauses_s)
             yield own
         finally:
-            self._end_number(own.id)
+            self._server.end_number(own.id)

@@ -43,31 +43,35 @@ class Survey(HiveMetastore):
     def security(self) -> str:
         """The security of the connection in words (auth, TLS, Kerberos, user), without a password
         or token."""
-        address = self._client.address
+        client = self.parts.server.client
+        address = client.address
         over = "" if address.path is None else " over HTTP"
         how = ["TLS" if address.tls else "no TLS"]
-        if self._client.protection:
-            how.append(f"{self._client.protection} by Kerberos")
-        user = "the token's user" if address.auth == "jwt" else f"user {self._client.user}"
+        if client.protection:
+            how.append(f"{client.protection} by Kerberos")
+        user = "the token's user" if address.auth == "jwt" else f"user {client.user}"
         return f"auth={address.auth}, {', '.join(how)}{over}, {user}"
 
     @property
     def sends_password_openly(self) -> bool:
         """Whether somebody on the network could read the password or token."""
-        address = self._client.address
+        address = self.parts.server.client.address
         return address.auth in ("plain", "jwt") and not address.tls
 
     def setting(self, name: str) -> str:
         """Return a setting of the server's, as text; "" if the server does not tell it."""
         try:
-            return str(self._call("get_config_value", name, ""))
+            return str(self.parts.server.call("get_config_value", name, ""))
         except AcidSqlError:
             return ""
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
         """Yield all tables and views of a database, of any kind, by name."""
-        names = sorted(self._call("get_all_tables", self._qualified_database(database)))
-        for raw in sorted(self._raw_tables(database, names), key=lambda raw: str(raw.tableName)):
+        server, raw_tables = self.parts.server, self.parts.raw_tables
+        names = sorted(server.call("get_all_tables", server.qualified_database(database)))
+        for raw in sorted(
+            raw_tables.named_tables(database, names), key=lambda raw: str(raw.tableName)
+        ):
             kind = kind_of(raw)
             is_view = kind in (TableKind.VIEW, TableKind.MATERIALIZED_VIEW)
             yield FoundTable(

@@ -24,22 +24,29 @@ from acidsql.metastore.compaction_queue import (
 from acidsql.metastore.hive.compactions import REBALANCE, TYPE_OF, VERSION, HiveCompactions, pool_of
 from acidsql.metastore.hive.wire import snapshots
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.server import Server
 
 _INITIATED, _WORKING = "i", "w"  # as the server asks for them
 _MESSAGE_MAX = 1000
 
 
-class HiveWorkers(HiveCompactions):
+class HiveWorkers:
     """The part of the store about workers; ``CompactionQueue`` describes the methods."""
+
+    def __init__(self, server: Server, compactions: HiveCompactions) -> None:
+        self._server, self._compactions = server, compactions
+        self._taken_entries: dict[int, Any] = {}  # by number
 
     def compact(self, request: CompactionRequest) -> Enqueued:
         """Queue a compaction. If an entry of a dead worker of acidsql's is in the way, queue that
         again, and answer with it."""
-        answer = super().compact(request)
+        answer = self._compactions.compact(request)
         is_free = answer.accepted or answer.state is not CompactionState.WORKING
         if is_free or not self.revoke(0):
             return answer
-        return super().compact(request)  # gives the entry that is queued instead of the dead one's
+        return self._compactions.compact(
+            request
+        )  # gives the entry that is queued instead of the dead one's
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """``pool_timeout_ms`` is the server's."""
@@ -50,7 +57,7 @@ class HiveWorkers(HiveCompactions):
         which Hive's workers must take."""
         waiting = (
             entry
-            for entry in self._raw_entries(state=_INITIATED)
+            for entry in self._compactions.raw_entries(state=_INITIATED)
             if pool_of(entry.poolName) == pool
         )
         oldest = min(waiting, key=lambda entry: entry.id, default=None)
@@ -71,7 +78,12 @@ class HiveWorkers(HiveCompactions):
         entries to others. ``pool_timeout_ms`` is not used: it is the server's."""
         if only is not None:
             requested = next(
-                (entry for entry in self._raw_entries(state=_INITIATED) if entry.id == only), None
+                (
+                    entry
+                    for entry in self._compactions.raw_entries(state=_INITIATED)
+                    if entry.id == only
+                ),
+                None,
             )
             if requested is None:
                 return None
@@ -81,7 +93,7 @@ class HiveWorkers(HiveCompactions):
         request = hive.FindNextCompactRequest(
             workerId=worker_id, workerVersion=VERSION, poolName=pool
         )
-        raw = self._call("find_next_compact2", request).ci
+        raw = self._server.call("find_next_compact2", request).ci
         if raw is None:
             return None
         raw.workerId = worker_id
@@ -108,15 +120,15 @@ class HiveWorkers(HiveCompactions):
         taken."""
         raw = self._taken_entries[compaction_id]
         raw.highestWriteId, raw.state = highest_write_id, _WORKING
-        raw.runas = raw.runas or self._user
-        self._call("update_compactor_state", raw, txn_id)
+        raw.runas = raw.runas or self._server.user
+        self._server.call("update_compactor_state", raw, txn_id)
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
         if self._is_ours(compaction_id, txn_id):
-            self._call("set_hadoop_jobid", progress, compaction_id)
+            self._server.call("set_hadoop_jobid", progress, compaction_id)
 
     @contextmanager
-    def _compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
+    def compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
         """Mark an entry as compacted before the block, which must do nothing but commit. If its
         error says that it has not committed, the entry has failed; after a MetastoreError, which
         leaves that open, the mark stays.
@@ -129,7 +141,7 @@ class HiveWorkers(HiveCompactions):
                 f"Compaction {compaction.id} is no longer this worker's.",
                 condition="COMPACTION_LOST", sqlstate="40001", compactionId=compaction.id,
             )  # fmt: skip
-        self._call("mark_compacted", self._taken_entries[compaction.id])
+        self._server.call("mark_compacted", self._taken_entries[compaction.id])
         try:
             yield
         except MetastoreError:
@@ -152,7 +164,7 @@ class HiveWorkers(HiveCompactions):
         if self._is_ours(compaction_id, txn_id, None):
             raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
-            self._call(method, raw)
+            self._server.call(method, raw)
         self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
@@ -164,7 +176,7 @@ class HiveWorkers(HiveCompactions):
         return any(
             (entry_there.state, entry_there.workerid) == ("working", raw.workerId)
             and (entry_there.txnId or None) in txn_ids
-            for entry_there in self._raw_entries(id=compaction_id)
+            for entry_there in self._compactions.raw_entries(id=compaction_id)
         )
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
@@ -182,7 +194,7 @@ class HiveWorkers(HiveCompactions):
         workers; ``worker_timeout_ms`` is not used."""
         entries = [
             entry
-            for entry in self._raw_entries(state=_WORKING)
+            for entry in self._compactions.raw_entries(state=_WORKING)
             if entry.workerVersion == VERSION
             and entry.txnId
             and entry.id not in self._taken_entries
@@ -190,7 +202,7 @@ class HiveWorkers(HiveCompactions):
         if not entries:
             return []
         request = hive.GetOpenTxnsRequest(excludeTxnTypes=[])
-        answer = self._call("get_open_txns_req", request)
+        answer = self._server.call("get_open_txns_req", request)
         alive = snapshots.valid_txns(answer, 0).open
         dead = [entry for entry in entries if entry.txnId not in alive]
         for entry in dead:
@@ -204,14 +216,14 @@ class HiveWorkers(HiveCompactions):
                 poolname=entry.poolName,
                 errorMessage="its worker died; queued again",
             )
-            self._call("mark_refused", raw)
+            self._server.call("mark_refused", raw)
             self._request_again(raw)
         return [entry.id for entry in dead]
 
     def _request_again(self, raw: Any) -> None:
         """Queue a compaction with the table, partition, type, pool and options of an entry, under a
         new number."""
-        super().compact(
+        self._compactions.compact(
             CompactionRequest(
                 TableName(raw.dbname, raw.tablename),
                 raw.partitionname or None,

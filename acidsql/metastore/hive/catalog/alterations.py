@@ -14,14 +14,28 @@ from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, SortColumn, Table, TableName
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
-from acidsql.metastore.hive.catalog.catalog import NO_CACHED_CONSTRAINTS, HiveCatalog
+from acidsql.metastore.hive.catalog.constraints import HiveConstraints
+from acidsql.metastore.hive.catalog.tables import HiveTables
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import no_table
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.raw_tables import RawTables, no_table
+from acidsql.metastore.hive.wire.server import Server
 
 
-class HiveAlterations(HiveCatalog):
+class HiveAlterations:
     """The part of the store that changes tables; ``Catalog`` describes the methods."""
+
+    def __init__(
+        self,
+        server: Server,
+        raw_tables: RawTables,
+        numbers: HiveNumbers,
+        constraints: HiveConstraints,
+        tables: HiveTables,
+    ) -> None:
+        self._server, self._raw_tables, self._numbers = server, raw_tables, numbers
+        self._constraints, self._tables = constraints, tables
 
     def alter_table(
         self,
@@ -40,10 +54,10 @@ class HiveAlterations(HiveCatalog):
         """Change the parts of an ACID table that are given; if ``constraints`` are, only these.
         Raise CatalogError if there is no such ACID table, or a column would be there twice; raise
         UnsupportedError for other columns of a table with a CHECK."""
-        self._need_open(txn_id)
-        raw = self._need_raw(name)
+        self._numbers.need_open(txn_id)
+        raw = self._raw_tables.need(name)
         is_acid = convert.is_transactional(raw)
-        before = self._acid_table(name, raw, NO_CACHED_CONSTRAINTS) if is_acid else None
+        before = self._tables.acid_table(name, raw) if is_acid else None
         if before is None:
             raise no_table(name)
         after = replace(
@@ -53,7 +67,7 @@ class HiveAlterations(HiveCatalog):
         )
         _refuse_repeated_columns(after)
         if constraints is not None:
-            self._change_constraints(before, after)
+            self._constraints.change(before, after)
             return
         if before.checks and before.columns != after.columns:
             raise UnsupportedError(
@@ -71,9 +85,9 @@ class HiveAlterations(HiveCatalog):
         if before.columns != after.columns[: len(before.columns)]:
             convert.unmark_statistics(raw)
             write_id = self._own_write_id(name, txn_id)
-        with self._alter_cdc_table_first(cdc_table), self._constraints_changed(before, after):
+        with self._alter_cdc_table_first(cdc_table), self._constraints.changed(before, after):
             # Without CASCADE, partitions that exist keep their old columns.
-            self._alter(name, raw, write_id, CASCADE="true")
+            self._raw_tables.alter(name, raw, write_id, CASCADE="true")
 
     def _own_write_id(self, name: TableName, txn_id: int | None) -> int | None:
         """Allocate a write id, which gets no files, for a change of columns. None over Hive 3 or
@@ -82,12 +96,12 @@ class HiveAlterations(HiveCatalog):
         The server lets a client change the marks that its statistics are right only with a write
         id. The server itself removes the marks of changed columns, also in partitions.
         """
-        if txn_id is None or self.features.is_hive3:
+        if txn_id is None or self._server.features.is_hive3:
             return None
         request = hive.AllocateTableWriteIdsRequest(
             dbName=name.database, tableName=name.name, txnIds=[txn_id]
         )
-        answer = self._call("allocate_table_write_ids", request)
+        answer = self._server.call("allocate_table_write_ids", request)
         write_id: int = answer.txnToWriteIds[0].writeId
         return write_id
 
@@ -102,7 +116,7 @@ class HiveAlterations(HiveCatalog):
         So the same statement goes on after a crash. If the server refuses to change the target, the
         change of the table of AUTO CDC is taken back.
         """
-        before = None if cdc_table is None else acid_table(self.find(cdc_table.name))
+        before = None if cdc_table is None else acid_table(self._tables.find(cdc_table.name))
         if cdc_table is None or before is None:
             yield
             return
@@ -117,11 +131,11 @@ class HiveAlterations(HiveCatalog):
     def _write_cdc_table(self, cdc_table: Table) -> None:
         """Write the columns, bucketing columns and properties of a table of AUTO CDC. Raise
         CatalogError if it is missing."""
-        raw = self._need_raw(cdc_table.name)
+        raw = self._raw_tables.need(cdc_table.name)
         raw.sd.cols = convert.fields(cdc_table.columns)
         raw.sd.bucketCols = list(cdc_table.bucket_columns)
         convert.change_properties(raw, cdc_table.properties, ())
-        self._alter(cdc_table.name, raw, CASCADE="true")
+        self._raw_tables.alter(cdc_table.name, raw, CASCADE="true")
 
 
 def _refuse_repeated_columns(table: Table) -> None:

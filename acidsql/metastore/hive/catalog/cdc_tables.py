@@ -14,13 +14,18 @@ from typing import Any
 from acidsql.acid import cdc
 from acidsql.acid.table import TableName
 from acidsql.errors import CatalogError
-from acidsql.metastore.hive.catalog.alterations import HiveAlterations
+from acidsql.metastore.hive.catalog.tables import HiveTables
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import convert
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.raw_tables import RawTables
 
 
-class HiveCdcTables(HiveAlterations):
+class HiveCdcTables:
     """``Catalog.drop_table`` and ``rename_table`` of a table with its tables of AUTO CDC."""
+
+    def __init__(self, raw_tables: RawTables, numbers: HiveNumbers, tables: HiveTables) -> None:
+        self._raw_tables, self._numbers, self._tables = raw_tables, numbers, tables
 
     def drop_table(
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
@@ -35,11 +40,11 @@ class HiveCdcTables(HiveAlterations):
         cdc_tables = _cdc_tables_of(raw_tables, name)
         self._unbind(name, txn_id)
         if name in raw_tables:
-            self._drop_existing(name, txn_id, delete_data)
+            self._tables.drop_existing(name, txn_id, delete_data)
         else:
-            super().drop_table(name, txn_id=txn_id, delete_data=delete_data)
+            self._tables.drop_table(name, txn_id=txn_id, delete_data=delete_data)
         for cdc_table in cdc_tables:
-            self._drop_existing(cdc_table, None, delete_data)
+            self._tables.drop_existing(cdc_table, None, delete_data)
 
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
@@ -59,16 +64,16 @@ class HiveCdcTables(HiveAlterations):
         try:
             for old, new in pairs:
                 if old in cdc_tables:
-                    self._rename_existing(raw_tables[old], new, txn_id)
+                    self._tables.rename_existing(raw_tables[old], new, txn_id)
                     moved.append((old, new))
             if name in raw_tables:
-                self._rename_existing(raw_tables[name], new_name, txn_id)
+                self._tables.rename_existing(raw_tables[name], new_name, txn_id)
             else:
-                super().rename_table(name, new_name, txn_id=txn_id)
+                self._tables.rename_table(name, new_name, txn_id=txn_id)
         except CatalogError:  # the server has refused
             for old, new in moved:
                 with suppress(CatalogError):
-                    super().rename_table(new, old)
+                    self._tables.rename_table(new, old)
             raise
 
     def _unbind(self, name: TableName, txn_id: int | None) -> None:
@@ -82,15 +87,15 @@ class HiveCdcTables(HiveAlterations):
             return
         raw_tables = self._find_acid_tables([target_name, name])
         if name in _cdc_tables_of(raw_tables, target_name):
-            self._need_open(txn_id)
+            self._numbers.need_open(txn_id)
             raw = raw_tables[target_name]
             convert.change_properties(raw, {}, [cdc.bond_key(name)])
-            self._alter(target_name, raw)
+            self._raw_tables.alter(target_name, raw)
 
     def _find_acid_tables(self, names: Sequence[TableName]) -> dict[TableName, Any]:
         """Return those of these names, all of one database, that are ACID tables: name → the
         server's struct."""
-        raws = self._raw_tables(names[0].database, [name.name for name in names])
+        raws = self._raw_tables.named_tables(names[0].database, [name.name for name in names])
         return {
             TableName(raw.dbName, raw.tableName): raw
             for raw in raws

@@ -11,21 +11,24 @@ from typing import Any
 
 from acidsql.acid.table import Table, TableName
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import Calls
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.server import Server
 
 
-class HiveConstraints(Calls):
+class HiveConstraints:
     """The part of the catalog about NOT NULL, DEFAULT and CHECK."""
 
-    def _raw_constraints(self, name: TableName) -> Any:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def fetch(self, name: TableName) -> Any:
         """Fetch a table's constraints, as the server's ``SQLAllTableConstraints``."""
         request = hive.AllTableConstraintsRequest(
-            dbName=name.database, tblName=name.name, catName=self._catalog
+            dbName=name.database, tblName=name.name, catName=self._server.catalog
         )
-        return self._call("get_all_table_constraints", request).allTableConstraints
+        return self._server.call("get_all_table_constraints", request).allTableConstraints
 
-    def _change_constraints(self, before: Table, after: Table) -> None:
+    def change(self, before: Table, after: Table) -> None:
         """Drop the constraints that ``after`` lacks, and add those that ``before`` lacks: CHECK and
         NOT NULL that nobody enforces. Columns' own NOT NULL and DEFAULT stay."""
         for constraint in before.constraints:
@@ -34,15 +37,15 @@ class HiveConstraints(Calls):
         new = [
             constraint for constraint in after.constraints if constraint not in before.constraints
         ]
-        if raw_constraints := convert.check_constraints(after.name, new, self._catalog):
+        if raw_constraints := convert.check_constraints(after.name, new, self._server.catalog):
             checks = hive.AddCheckConstraintRequest(checkConstraintCols=raw_constraints)
-            self._call("add_check_constraint", checks)
-        if raw_constraints := convert.unenforced_constraints(after.name, new, self._catalog):
+            self._server.call("add_check_constraint", checks)
+        if raw_constraints := convert.unenforced_constraints(after.name, new, self._server.catalog):
             not_null = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
-            self._call("add_not_null_constraint", not_null)
+            self._server.call("add_not_null_constraint", not_null)
 
     @contextmanager
-    def _constraints_changed(self, before: Table, after: Table) -> Iterator[None]:
+    def changed(self, before: Table, after: Table) -> Iterator[None]:
         """Drop NOT NULL and DEFAULT of changed columns before the block, which changes the columns.
         After it, add all NOT NULL and DEFAULT that are missing, if columns differ at all: the
         server forgets the constraints of a table then."""
@@ -56,7 +59,7 @@ class HiveConstraints(Calls):
 
     def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
         """Drop the NOT NULL and DEFAULT constraints of these columns."""
-        constraints = self._raw_constraints(name) if columns else None
+        constraints = self.fetch(name) if columns else None
         required = [] if constraints is None else constraints.notNullConstraints or []
         filled = [] if constraints is None else constraints.defaultConstraints or []
         names_to_drop = [raw.nn_name for raw in required if raw.column_name in columns]
@@ -70,21 +73,25 @@ class HiveConstraints(Calls):
             dbname=name.database,
             tablename=name.name,
             constraintname=constraint,
-            catName=self._catalog,
+            catName=self._server.catalog,
         )
-        self._call("drop_constraint", request)
+        self._server.call("drop_constraint", request)
 
     def _add_missing_constraints(self, table: Table) -> None:
         """Add those NOT NULL and DEFAULT constraints of a table's columns that the server does not
         have."""
-        constraints = self._raw_constraints(table.name)
+        constraints = self.fetch(table.name)
         required = {raw.column_name for raw in constraints.notNullConstraints or ()}
         filled = {raw.column_name for raw in constraints.defaultConstraints or ()}
         columns = [column for column in table.all_columns if column.name not in required]
-        if raw_constraints := convert.not_null_constraints(table.name, columns, self._catalog):
+        if raw_constraints := convert.not_null_constraints(
+            table.name, columns, self._server.catalog
+        ):
             request = hive.AddNotNullConstraintRequest(notNullConstraintCols=raw_constraints)
-            self._call("add_not_null_constraint", request)
+            self._server.call("add_not_null_constraint", request)
         columns = [column for column in table.all_columns if column.name not in filled]
-        if raw_constraints := convert.default_constraints(table.name, columns, self._catalog):
+        if raw_constraints := convert.default_constraints(
+            table.name, columns, self._server.catalog
+        ):
             request = hive.AddDefaultConstraintRequest(defaultConstraintCols=raw_constraints)
-            self._call("add_default_constraint", request)
+            self._server.call("add_default_constraint", request)

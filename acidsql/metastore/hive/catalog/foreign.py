@@ -8,10 +8,12 @@ from typing import Any
 
 from acidsql.acid.table import FULL_ACID, TRANSACTIONAL, TRANSACTIONAL_PROPERTIES, TableName
 from acidsql.metastore.foreign import ForeignTable, TextFormat
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import Calls, chunks
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.kinds import TEXT, TableKind, engine_of, format_of, kind_of
+from acidsql.metastore.hive.wire.raw_tables import RawTables, chunks
+from acidsql.metastore.hive.wire.server import Server
 
 _ALL = -1
 _EXTERNAL = "EXTERNAL_TABLE"
@@ -27,8 +29,11 @@ _OF_TEXT: Mapping[str, set[str]] = {
 _NULL = "serialization.null.format"
 
 
-class HiveForeign(Calls):
+class HiveForeign:
     """The part of the store about tables that are neither ACID tables nor views."""
+
+    def __init__(self, server: Server, raw_tables: RawTables, numbers: HiveNumbers) -> None:
+        self._server, self._raw_tables, self._numbers = server, raw_tables, numbers
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
         """Return the table with its partitions; one that is unpartitioned or cannot be read is
@@ -42,10 +47,10 @@ class HiveForeign(Calls):
         name = table.name
         if table.table is None or not table.table.partition_columns:
             return table
-        self._need_usual_null(name)
-        usual = _file_format(self._need_raw(name).sd)
-        partitions = self._call(
-            "get_partitions", self._qualified_database(name.database), name.name, _ALL
+        self._server.need_usual_null(name)
+        usual = _file_format(self._raw_tables.need(name).sd)
+        partitions = self._server.call(
+            "get_partitions", self._server.qualified_database(name.database), name.name, _ALL
         )
         for partition in partitions:
             if _file_format(partition.sd) != usual:
@@ -65,12 +70,11 @@ class HiveForeign(Calls):
         compaction. Those of a plain table may be wrong or missing, because nobody has told the
         server about files that Spark, for example, has added.
         """
-        if txn_id is not None:
-            self.heartbeat(txn_id)
-        raw = self._need_raw(name)
+        self._numbers.need_open(txn_id)
+        raw = self._raw_tables.need(name)
         if raw.partitionKeys:
-            raws = self._call(
-                "get_partitions", self._qualified_database(name.database), name.name, _ALL
+            raws = self._server.call(
+                "get_partitions", self._server.qualified_database(name.database), name.name, _ALL
             )
             for raw_of_partition in raws:
                 convert.set_row_count(
@@ -78,7 +82,7 @@ class HiveForeign(Calls):
                     rows.get(convert.from_server_location(raw_of_partition.sd.location)),
                 )
             for chunk in chunks(raws):
-                self._alter_partitions(name, list(chunk), None)
+                self._raw_tables.alter_partitions(name, list(chunk), None)
         convert.set_row_count(
             raw, None if raw.partitionKeys else rows[convert.from_server_location(raw.sd.location)]
         )
@@ -86,7 +90,7 @@ class HiveForeign(Calls):
         new_properties = {TRANSACTIONAL: "true", TRANSACTIONAL_PROPERTIES: FULL_ACID}
         convert.change_properties(raw, new_properties, removed_properties)
         raw.tableType = convert.MANAGED
-        self._alter(name, raw)
+        self._raw_tables.alter(name, raw)
 
 
 def foreign_table(name: TableName, raw: Any) -> ForeignTable:

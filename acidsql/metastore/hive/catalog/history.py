@@ -16,24 +16,29 @@ from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import SnapshotTooOldError
 from acidsql.metastore.catalog_history import CatalogChange
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import Calls
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.notifications import LogReader, event_changes, table_meaning
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables
+from acidsql.metastore.hive.wire.server import Server
 
 _MOST_ENTRIES = 500  # in one call
 
 
-class HiveHistory(Calls):
+class HiveHistory:
     """The part of the store that looks back at the catalog; ``CatalogHistory`` describes it."""
+
+    def __init__(self, server: Server, raw_tables: RawTables, numbers: HiveNumbers) -> None:
+        self._server, self._raw_tables, self._numbers = server, raw_tables, numbers
 
     def watch_catalog(self, txn_id: int) -> None:
         """Note that the transaction may have several statements. If the server keeps a notification
         log, note its last entry, too: ``catalog_changes`` reads it from there."""
-        own = self._own_txn(txn_id)
+        own = self._server.own_txn(txn_id)
         own.may_have_several_statements = True
-        if self.features.logs_changes:
+        if self._server.features.logs_changes:
             own.log = LogReader(self._last_entry())
 
     def catalog_changes(
@@ -47,22 +52,22 @@ class HiveHistory(Calls):
             TxnAbortedError, NoSuchTxnError: The transaction has ended.
             SnapshotTooOldError: The server has deleted entries of its log.
         """
-        own = self._own.get(txn_id)
+        own = self._server.own_txns.get(txn_id)
         if own is None:
-            self.heartbeat(txn_id)  # raises, because the transaction has ended
+            self._numbers.heartbeat(txn_id)  # raises, because the transaction has ended
             return []
-        if not self.features.logs_changes:
+        if not self._server.features.logs_changes:
             return self._changes_since_first_look(own, table)
         if own.log is None:
             return []  # a statement of its own, whose locks keep the catalog as it is, or a lease
         self._read_log(own.log)
         partitions = [change.partition for change in own.log.changes if change.concerns(table)]
         if partitions:
-            self.heartbeat(txn_id)  # a transaction that others have aborted says that
+            self._numbers.heartbeat(txn_id)  # a transaction that others have aborted says that
         return [CatalogChange(None, partition) for partition in partitions]
 
     def _last_entry(self) -> int:
-        number: int = self._call("get_current_notificationEventId").eventId
+        number: int = self._server.call("get_current_notificationEventId").eventId
         return number
 
     def _read_log(self, log: LogReader) -> None:
@@ -75,7 +80,7 @@ class HiveHistory(Calls):
         last = self._last_entry()
         while log.last != last:
             request = hive.NotificationEventRequest(lastEvent=log.last, maxEvents=_MOST_ENTRIES)
-            events = self._call("get_next_notification", request).events
+            events = self._server.call("get_next_notification", request).events
             numbers = [event.eventId for event in events]
             if not numbers or numbers != list(range(log.last + 1, log.last + 1 + len(numbers))):
                 raise SnapshotTooOldError(
@@ -84,7 +89,7 @@ class HiveHistory(Calls):
                     "transaction, or snapshot, and begin a new one.",
                 )
             log.changes += (
-                change for event in events for change in event_changes(event, self._catalog)
+                change for event in events for change in event_changes(event, self._server.catalog)
             )
             log.last = numbers[-1]
             last = max(last, log.last)
@@ -93,11 +98,11 @@ class HiveHistory(Calls):
         """Return how a table differs from what it was when this transaction first asked: another
         meaning, or partitions that are gone. The first call notes what there is, and gives no
         change; later calls note new partitions, too."""
-        raw = self._raw(table)
+        raw = self._raw_tables.find(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:
-            database = self._qualified_database(table.database)
-            names = self._call("get_partition_names", database, table.name, -1)
+            database = self._server.qualified_database(table.database)
+            names = self._server.call("get_partition_names", database, table.name, -1)
             partitions = frozenset(names)
         now = None if raw is None else (convert.identity(raw), table_meaning(raw))
         before, partitions_before = own.first_looks.setdefault(table, (now, partitions))

@@ -15,7 +15,6 @@ whoever renames them, and means nothing any more when one of them has gone.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -25,18 +24,17 @@ from typing import Any
 from acidsql.acid.table import Column, Table, TableName, ViewText
 from acidsql.errors import CatalogError, LockTimeoutError
 from acidsql.metastore.catalog import Database
-from acidsql.metastore.hive.catalog.statistics import HiveStatistics
+from acidsql.metastore.hive.catalog.databases import HiveDatabases
 from acidsql.metastore.hive.catalog.views import HiveViews
-from acidsql.metastore.hive.locking.locks import raw_component
+from acidsql.metastore.hive.locking.locks import HiveLocks, raw_component
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import is_missing
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables
+from acidsql.metastore.hive.wire.server import Server, is_missing
 from acidsql.metastore.interface import LockType, Operation
-from acidsql.metastore.stream_rules import taken_over_error
 from acidsql.metastore.streams import (
     Batch,
-    NextBatch,
     StreamEntry,
     joint_sink,
     sink_of_identities,
@@ -82,52 +80,43 @@ class NotedEntry:
     is_valid: bool
 
 
-class HiveLedger(HiveViews, HiveStatistics):
-    """The entries: looked up, and made ready for the COMMIT that writes one."""
+class HiveLedger:
+    """The entries: looked up, locked and made."""
+
+    def __init__(
+        self,
+        server: Server,
+        raw_tables: RawTables,
+        locks: HiveLocks,
+        databases: HiveDatabases,
+        views: HiveViews,
+    ) -> None:
+        self._server, self._raw_tables, self._locks = server, raw_tables, locks
+        self._databases, self._views = databases, views
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
         """See ``StreamLedger``."""
-        return view_entry(self._raw(self._entry_place(app_id, sink).view), sink)
+        return view_entry(self._raw_tables.find(self.entry_place(app_id, sink).view), sink)
 
     def sink(self, tables: Iterable[TableName]) -> str:
         """See ``StreamLedger``."""
         return joint_sink(tables, self._identity)
 
     def _identity(self, table: TableName) -> str:
-        raw = self._raw(table)
+        raw = self._raw_tables.find(table)
         return "" if raw is None else convert.identity(raw)
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
         """See ``StreamLedger``."""
-        entries = (noted.entry for noted in self._entries(app_id) if noted.is_valid)
+        entries = (noted.entry for noted in self.entries(app_id) if noted.is_valid)
         return sorted(entries, key=lambda entry: (entry.batch.app_id, entry.batch.sink))
 
-    def _next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
-        """Lock the entry of a stream, make it if necessary, and return the property that COMMIT
-        must set, so that it notes a batch. The lock lasts until the transaction ends.
-
-        Raises:
-            StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
-            LockTimeoutError: Others hold the lock.
-        """
-        batch = new.batch
-        place = self._entry_place(batch.app_id, batch.sink)
-        self._lock_entry(own, place.view)
-        raw = self._raw(place.view)
-        entry = view_entry(raw, batch.sink)
-        if entry_state(None if entry is None else entry.batch) != entry_state(new.after):
-            raise taken_over_error(batch, entry)
-        if raw is None:
-            raw = self._make_entry(place)
-        now_ms = int(time.time() * 1000)
-        return commit_property(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
-
-    def _entry_place(self, app_id: str, sink: str) -> EntryPlace:
+    def entry_place(self, app_id: str, sink: str) -> EntryPlace:
         """Return where an entry is or will be: in the view whose name is a hash of the application
         and the tables' identities. If the sink names no tables, or one of them is missing, the
         sink's text takes the place of the identities."""
         tables = tables_of(sink)
-        raws = map(self._raw, tables)
+        raws = map(self._raw_tables.find, tables)
         identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
         subject = identity or sink
         if identity and len(tables) > 1:  # the same whether the sink's name has their names or not
@@ -135,7 +124,7 @@ class HiveLedger(HiveViews, HiveStatistics):
         key = "\n".join((app_id, subject))
         return EntryPlace(TableName(DATABASE, sha256(key.encode()).hexdigest()[:40]), identity)
 
-    def _lock_entry(
+    def lock_entry(
         self, own: OwnTxn, view: TableName, pauses_s: Sequence[float] | None = None
     ) -> None:
         """Lock an entry until the transaction ends. Raise LockTimeoutError after the pauses, by
@@ -143,32 +132,32 @@ class HiveLedger(HiveViews, HiveStatistics):
         entry_lock = raw_component(
             LockType.EXCL_WRITE, view.database, view.name, None, Operation.SELECT
         )
-        if not self._lock_soon(own, [entry_lock], pauses_s or _PAUSES_S):
+        if not self._locks.lock_soon(own, [entry_lock], pauses_s or _PAUSES_S):
             raise LockTimeoutError(
                 "Another session is noting a batch of the same stream. Run the statement again.",
                 txnId=own.id,
             )
 
-    def _make_entry(self, place: EntryPlace) -> Any:
+    def make_entry(self, place: EntryPlace) -> Any:
         """Create the view of an entry, with an empty property for COMMIT to set, and return the
         server's struct. The database is made, too, if necessary."""
-        if self.get_database(DATABASE) is None:
+        if self._databases.get_database(DATABASE) is None:
             self._make_database()
         query = ViewText(f"SELECT '{_NOTE}' AS note", f"SELECT '{_NOTE}' AS `note`")
         note = Column("note", "string")
         view = Table(place.view, "", (note,), is_transactional=False, view=query,
                      properties={_ENTRY: "", _TABLE: place.identity})  # fmt: skip
-        self.create_view(view)
-        return self._need_raw(place.view)
+        self._views.create_view(view)
+        return self._raw_tables.need(place.view)
 
     def _make_database(self) -> None:
         """Create the database of the ledger; one that exists is no error. Raise CatalogError if the
         user may not."""
-        location = f"{self.features.warehouse}/{DATABASE}.db"
+        location = f"{self._server.features.warehouse}/{DATABASE}.db"
         try:
-            self.create_database(Database(DATABASE, location, "The ledger of streams"))
+            self._databases.create_database(Database(DATABASE, location, "The ledger of streams"))
         except CatalogError as error:
-            if self.get_database(DATABASE) is not None:
+            if self._databases.get_database(DATABASE) is not None:
                 return  # another session has made it
             raise CatalogError(
                 f"The database {DATABASE}, in which the batches of streams are noted, cannot be "
@@ -177,12 +166,12 @@ class HiveLedger(HiveViews, HiveStatistics):
                 condition=error.condition, sqlstate=error.sqlstate, database=DATABASE,
             ) from error  # fmt: skip
 
-    def _entries(self, app_id: str | None = None) -> list[NotedEntry]:
+    def entries(self, app_id: str | None = None) -> list[NotedEntry]:
         """Return the entries, of one application or of all, with the present names of their sinks;
         entries whose tables have gone keep the old name, and are not valid. Views without an entry
         are left out. The list is empty if there is no database of the ledger."""
         try:
-            raws = list(self._raw_tables(DATABASE, self.views(DATABASE)))
+            raws = list(self._raw_tables.named_tables(DATABASE, self._views.views(DATABASE)))
         except CatalogError as error:
             if is_missing(error):
                 return []
@@ -217,11 +206,11 @@ class HiveLedger(HiveViews, HiveStatistics):
         by_database: dict[str, list[str]] = {}
         for name in names:
             by_database.setdefault(name.database, []).append(name.name)
-        databases = by_database.keys() & set(self._database_names())
+        databases = by_database.keys() & set(self._databases.names())
         return {
             TableName(database, raw.tableName): convert.identity(raw)
             for database in databases
-            for raw in self._raw_tables(database, by_database[database])
+            for raw in self._raw_tables.named_tables(database, by_database[database])
         }
 
     def _tables_by_identity(self) -> dict[str, TableName]:
@@ -229,8 +218,8 @@ class HiveLedger(HiveViews, HiveStatistics):
         name → name."""
         return {
             convert.identity(raw): TableName(raw.dbName, raw.tableName)
-            for database in self._database_names()
-            for raw in self._raw_acid_tables(database)
+            for database in self._databases.names()
+            for raw in self._raw_tables.acid_tables(database)
         }
 
 

@@ -10,16 +10,20 @@ from acidsql.acid.table import Partition, TableName
 from acidsql.errors import UnsupportedError
 from acidsql.metastore.hive.locking.locks import OPERATIONS
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import Calls, chunks, keeping_statistics
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables, chunks, keeping_statistics
+from acidsql.metastore.hive.wire.server import Server
 from acidsql.metastore.interface import RowChange
 
 _ALL = -1  # as many as there are
 
 
-class HivePartitions(Calls):
+class HivePartitions:
     """The part of the store about partitions."""
+
+    def __init__(self, server: Server, raw_tables: RawTables) -> None:
+        self._server, self._raw_tables = server, raw_tables
 
     def partitions(self, name: TableName) -> list[Partition]:
         """Return the partitions of a table, by values; none if it is missing or unpartitioned.
@@ -28,12 +32,12 @@ class HivePartitions(Calls):
             UnsupportedError: A partition lies outside of the table's directory, or the server's
                 word for NULL is not the usual one.
         """
-        raw = self._raw(name)
+        raw = self._raw_tables.find(name)
         if raw is None or not raw.partitionKeys:
             return []
-        self._need_usual_null(name)
-        raws = self._call(
-            "get_partitions", self._qualified_database(name.database), name.name, _ALL
+        self._server.need_usual_null(name)
+        raws = self._server.call(
+            "get_partitions", self._server.qualified_database(name.database), name.name, _ALL
         )
         partitions = sorted((convert.partition_of(raw) for raw in raws), key=_null_first_key)
         prefix = f"{convert.from_server_location(raw.sd.location)}/"
@@ -49,14 +53,14 @@ class HivePartitions(Calls):
 
     def _is_same_table(self, name: TableName, raw: Any) -> bool:
         """Whether the name still means the table in the struct, in the same place."""
-        now = self._raw(name)
+        now = self._raw_tables.find(name)
         return (
             now is not None
             and convert.identity(now) == convert.identity(raw)
             and now.sd.location == raw.sd.location
         )
 
-    def _tell_partitions(self, own: OwnTxn, table: TableName) -> None:
+    def tell(self, own: OwnTxn, table: TableName) -> None:
         """Tell the server which partitions a transaction changes, except those that it knows.
 
         Before, Hive 4 has recorded that the transaction changes some partition of the table. If it
@@ -78,10 +82,10 @@ class HivePartitions(Calls):
                 partitionnames=new,
                 operationType=OPERATIONS[operation],
             )
-            self._call("add_dynamic_partitions", request)
+            self._server.call("add_dynamic_partitions", request)
             told_names.update(new)
 
-    def _add_partitions(
+    def add(
         self,
         raw: Any,
         partitions: Sequence[Partition],
@@ -100,11 +104,11 @@ class HivePartitions(Calls):
                 one.
         """
         if partitions:
-            self._need_usual_null(TableName(raw.dbName, raw.tableName))
+            self._server.need_usual_null(TableName(raw.dbName, raw.tableName))
         none = RowChange(None)
         raw_partitions = (
             convert.raw_partition(
-                raw, partition, self._catalog, rows.get(partition.values, none).rows_after(0)
+                raw, partition, self._server.catalog, rows.get(partition.values, none).rows_after(0)
             )
             for partition in partitions
         )
@@ -115,15 +119,15 @@ class HivePartitions(Calls):
                 parts=chunk,
                 ifNotExists=True,
                 needResult=False,
-                catName=self._catalog,
+                catName=self._server.catalog,
                 environmentContext=keeping_statistics(),
             )
-            self._call("add_partitions_req", request)
+            self._server.call("add_partitions_req", request)
 
-    def _drop_partitions(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
+    def drop(self, name: TableName, values: Sequence[tuple[str | None, ...]]) -> None:
         """Take partitions from the catalog; those that are gone are no error. Their files stay.
         Raise CatalogError if there is no such table."""
-        columns = [key.name for key in self._need_raw(name).partitionKeys]
+        columns = [key.name for key in self._raw_tables.need(name).partitionKeys]
         for chunk in chunks(
             [partition_name(columns, partition_values) for partition_values in values]
         ):
@@ -134,9 +138,9 @@ class HivePartitions(Calls):
                 deleteData=False,
                 ifExists=True,
                 needResult=False,
-                catName=self._catalog,
+                catName=self._server.catalog,
             )
-            self._call("drop_partitions_req", request)
+            self._server.call("drop_partitions_req", request)
 
 
 def _null_first_key(partition: Partition) -> tuple[tuple[bool, str], ...]:

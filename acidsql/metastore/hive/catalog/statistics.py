@@ -11,7 +11,8 @@ INSERT OVERWRITE, which sets the mark, runs at the same time.
 
 To read it, add to it, and write it back takes two calls. Meanwhile the transaction has a lock on a
 name that only acidsql uses, so that its sessions do not lose each other's changes. A transaction of
-one statement asks for it together with its record (``HiveTxns._record``), which saves a call.
+one statement asks for it together with its record (``HiveTxns.record_partitions``), which saves a
+call.
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.table import STATISTICS, Partition, TableName
 from acidsql.errors import AcidSqlError, LockTimeoutError
 from acidsql.metastore.hive.catalog.partitions import HivePartitions
-from acidsql.metastore.hive.locking.locks import NAME_MAX, HiveLocks, raw_component
+from acidsql.metastore.hive.locking.locks import HiveLocks, raw_component
 from acidsql.metastore.hive.wire import convert
-from acidsql.metastore.hive.wire.calls import chunks
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables, chunks
+from acidsql.metastore.hive.wire.server import NAME_MAX, Server
 from acidsql.metastore.interface import LockType, Operation, RowChange, RowChanges
 
 _NOT_KNOWN = RowChange(None)
 
 
-class HiveStatistics(HivePartitions, HiveLocks):
+class HiveStatistics:
     """The part of the store about statistics."""
+
+    def __init__(
+        self,
+        server: Server,
+        raw_tables: RawTables,
+        locks: HiveLocks,
+        partitions: HivePartitions,
+    ) -> None:
+        self._server, self._raw_tables = server, raw_tables
+        self._locks, self._partitions = locks, partitions
 
     def statistics(self, name: TableName) -> dict[str, str]:
         """See ``Catalog``."""
-        raw = self._raw(name)
+        raw = self._raw_tables.find(name)
         return {} if raw is None else convert.statistics_of(raw)
 
     def keep_statistics(
@@ -52,27 +64,27 @@ class HiveStatistics(HivePartitions, HiveLocks):
             LockTimeoutError: Others hold this lock.
             CatalogError: There is no such table.
         """
-        own = self._own_txn(txn_id or 0)
+        own = self._server.own_txn(txn_id or 0)
         if txn_id is not None:
-            self._lock_counts(own, [name])
+            self.lock_counts(own, [name])
             if name not in own.counts_locked:
                 raise LockTimeoutError(
                     f"The statistics of {name} cannot be noted, because transactions that change "
                     "the table are committing. Run the statement again.", txnId=txn_id,
                 )  # fmt: skip
-        raw = self._need_raw(name)
+        raw = self._raw_tables.need(name)
         convert.change_properties(raw, {f"{STATISTICS}{k}": v for k, v in entries.items()}, ())
-        self._alter(name, raw)
+        self._raw_tables.alter(name, raw)
 
-    def _lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
+    def lock_counts(self, own: OwnTxn, tables: Iterable[TableName]) -> None:
         """Lock the numbers of rows of tables, until the transaction ends, and note this in
         ``own.counts_locked``. If others hold one of the locks for too long, none is taken, and
         nothing is raised."""
         names = sorted(set(tables) - own.counts_locked, key=str)
-        if names and self._lock_soon(own, [row_count_lock(table) for table in names]):
+        if names and self._locks.lock_soon(own, [row_count_lock(table) for table in names]):
             own.counts_locked.update(names)
 
-    def _count_all(
+    def count_all(
         self,
         own: OwnTxn,
         changes: RowChanges,
@@ -88,16 +100,16 @@ class HiveStatistics(HivePartitions, HiveLocks):
             changes: How it changes the numbers of rows, by table and partition.
             added: The partitions that it has written to; the catalog may know them.
         """
-        self._uncount(own)
+        self.uncount(own)
         tables = dict.fromkeys([*own.write_ids, *added])
         counting = [
             table
             for table in tables
             if any(map(_changes_row_count, changes.get(table, {}).values()))
         ]
-        self._lock_counts(own, counting)
+        self.lock_counts(own, counting)
         for table in tables:
-            raw = self._raw(table)
+            raw = self._raw_tables.find(table)
             if raw is None:
                 continue  # its rows go with it
             own.places[table] = convert.from_server_location(raw.sd.location)
@@ -110,12 +122,12 @@ class HiveStatistics(HivePartitions, HiveLocks):
             new = [
                 partition for partition in added.get(table, ()) if partition.values not in existing
             ]
-            self._add_partitions(
+            self._partitions.add(
                 raw, new, {_values(name): change for name, change in row_changes.items()}
             )
             own.reported_row_counts[table] = row_changes
 
-    def _uncount(self, own: OwnTxn) -> None:
+    def uncount(self, own: OwnTxn) -> None:
         """Take back the numbers of rows that the server was told of a transaction that did not
         commit. Errors are ignored.
 
@@ -137,7 +149,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
                 if _changes_row_count(change)
             }
             with suppress(AcidSqlError):  # the transaction's own error is more important
-                raw = self._raw(table) if back else None
+                raw = self._raw_tables.find(table) if back else None
                 if raw is not None:
                     self._count(raw, back, None)
 
@@ -157,11 +169,11 @@ class HiveStatistics(HivePartitions, HiveLocks):
         """
         name = TableName(raw.dbName, raw.tableName)
         if _change_row_count(raw, changes.get("")):
-            self._alter(name, raw, write_id)
+            self._raw_tables.alter(name, raw, write_id)
         existing: set[tuple[str | None, ...]] = set()
         for chunk in chunks(sorted(set(changes) - {""})):
-            database = self._qualified_database(name.database)
-            raws = self._call("get_partitions_by_names", database, name.name, list(chunk))
+            database = self._server.qualified_database(name.database)
+            raws = self._server.call("get_partitions_by_names", database, name.name, list(chunk))
             existing.update(map(_values_of, raws))
             by_values = {
                 _values(partition_name): changes[partition_name] for partition_name in chunk
@@ -170,7 +182,7 @@ class HiveStatistics(HivePartitions, HiveLocks):
                 raw for raw in raws if _change_row_count(raw, by_values.get(_values_of(raw)))
             ]
             if changed:
-                self._alter_partitions(name, changed, write_id)
+                self._raw_tables.alter_partitions(name, changed, write_id)
         return existing
 
 

@@ -16,9 +16,10 @@ from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import TxnAbortedError, WriteConflictError
 from acidsql.metastore.hive.wire import convert, snapshots
-from acidsql.metastore.hive.wire.calls import Calls
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.raw_tables import RawTables
+from acidsql.metastore.hive.wire.server import Server
 from acidsql.metastore.interface import LockComponent, Operation, WriteConflict
 
 _ValidIds = TypeVar("_ValidIds", ValidTxnList, ValidWriteIdList)
@@ -121,8 +122,11 @@ def may_be_hidden_by_overwrite(directory_names: Iterable[str], own_write_id: int
     )
 
 
-class HiveConflicts(Calls):
-    """The part of the store about conflicts; ``TxnStore`` describes the method."""
+class HiveConflicts:
+    """The part of the store about conflicts; ``TxnStore`` describes the methods."""
+
+    def __init__(self, server: Server, raw_tables: RawTables) -> None:
+        self._server, self._raw_tables = server, raw_tables
 
     def write_conflicts(
         self,
@@ -136,7 +140,7 @@ class HiveConflicts(Calls):
         Only COMMIT knows which partitions a statement has changed whose text names none. So before,
         such a statement has no conflicts.
         """
-        own = self._own_txn(txn_id)
+        own = self._server.own_txn(txn_id)
         if components is None:
             changes = {
                 (table, partition): set(own.operations(table))
@@ -161,13 +165,13 @@ class HiveConflicts(Calls):
             ):
                 continue
             name = TableName(component.database, component.table)
-            if component.partition is not None or not self._is_partitioned.get(name, False):
+            if component.partition is not None or not self._raw_tables.is_partitioned(name):
                 operations_by_partition.setdefault((name, component.partition or ""), set()).add(
                     component.operation
                 )
         return operations_by_partition
 
-    def _at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
+    def at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
         """Return the conflicts of a transaction that commits.
 
         What was locked before the snapshot was taken cannot have conflicts, with one exception:
@@ -214,7 +218,7 @@ class HiveConflicts(Calls):
         if not new:
             return None
         request = hive.ShowCompactRequest(dbName=table.database, tbName=table.name)
-        entries = self._call("show_compact", request).compacts
+        entries = self._server.call("show_compact", request).compacts
         keeps = {entry.txnId for entry in entries if entry.type != hive.CompactionType.REBALANCE}
         return next(
             (base.max_write_id for base in new if base.visibility_txn_id not in keeps), None
@@ -232,9 +236,9 @@ class HiveConflicts(Calls):
         if not changes:
             return []
         tables = sorted({table for table, _ in changes}, key=str)
-        before = {} if snapshot is None else self._write_ids(snapshot, tables)
-        now_valid = snapshots.valid_txns(self._call("get_open_txns"), own.id)
-        now = self._write_ids(now_valid, tables)
+        before = {} if snapshot is None else self.valid_write_ids(snapshot, tables)
+        now_valid = snapshots.valid_txns(self._server.call("get_open_txns"), own.id)
+        now = self.valid_write_ids(now_valid, tables)
         conflicts = []
         for (table, partition), operations in sorted(changes.items(), key=str):
             ours = own.write_ids.get(table)
@@ -242,7 +246,9 @@ class HiveConflicts(Calls):
                 foreign = higher_write_ids(now[table], own.write_ids[table])
             else:
                 foreign = unseen_ids(before[table], now[table], ours)
-            changes_rows = bool(operations - {Operation.INSERT}) and not self.features.is_hive3
+            changes_rows = (
+                bool(operations - {Operation.INSERT}) and not self._server.features.is_hive3
+            )
             if not foreign and not changes_rows:
                 continue
             names = self._directory_names(own, table, partition)
@@ -258,22 +264,24 @@ class HiveConflicts(Calls):
     def _directory_names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
         """The names of what is in a partition's directory, or in the table's."""
         if table not in own.places:
-            own.places[table] = convert.from_server_location(self._need_raw(table).sd.location)
-        return self._list_names(f"{own.places[table]}/{partition}".rstrip("/"))
+            own.places[table] = convert.from_server_location(
+                self._raw_tables.need(table).sd.location
+            )
+        return self._server.list_names(f"{own.places[table]}/{partition}".rstrip("/"))
 
-    def _write_ids(
-        self, valid: ValidTxnList, tables: Sequence[TableName]
+    def valid_write_ids(
+        self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """Return the write ids of each table that the snapshot ``valid`` sees, in one call; without
-        tables none is made."""
+        """Return the write ids of each table that the snapshot sees, in one call; without tables
+        none is made."""
         if not tables:
             return {}
         request = hive.GetValidWriteIdsRequest(
-            fullTableNames=[str(table) for table in tables], validTxnList=str(valid)
+            fullTableNames=[str(table) for table in tables], validTxnList=str(valid_txns)
         )
         lists_by_name = {
             raw.fullTableName: snapshots.valid_write_ids(raw)
-            for raw in self._call("get_valid_write_ids", request).tblValidWriteIds
+            for raw in self._server.call("get_valid_write_ids", request).tblValidWriteIds
         }
         return {table: lists_by_name[str(table)] for table in tables}
 

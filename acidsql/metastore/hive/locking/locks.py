@@ -16,10 +16,11 @@ from typing import Any
 
 from acidsql.errors import TxnAbortedError, TxnError
 from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import hive3
-from acidsql.metastore.hive.wire.calls import Calls
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.server import NAME_MAX, Server
 from acidsql.metastore.interface import (
     LockComponent,
     LockInfo,
@@ -48,13 +49,16 @@ OPERATIONS = {
 }
 _OURS = "acidsql: "  # by this, sessions know each other's locks
 _WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``worker_text``
-NAME_MAX = _AGENT_MAX = 128  # characters; with more, the server fails
+_AGENT_MAX = 128  # characters; with more, the server fails
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold some locks only while they commit
 _GRANTED = 0  # the number of a lock that was not asked for
 
 
-class HiveLocks(Calls):
+class HiveLocks:
     """The part of the store about locks; ``TxnStore`` describes the methods."""
+
+    def __init__(self, server: Server, numbers: HiveNumbers) -> None:
+        self._server, self._numbers = server, numbers
 
     def lock(
         self,
@@ -68,7 +72,7 @@ class HiveLocks(Calls):
         not cover; if there are none, answer ACQUIRED without a request. An overwrite becomes
         EXCLUSIVE. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         assert session is None, "no session holds locks here: keeps_session_locks"
-        own = self._own_txn(txn_id)
+        own = self._server.own_txn(txn_id)
         if agent_info is not None:
             own.agent_info = agent_info
         requested = [_strengthen_overwrite(component) for component in components]
@@ -76,13 +80,13 @@ class HiveLocks(Calls):
         missing = own.uncovered_components(merge_components(requested))
         if not missing:
             return LockResponse(_GRANTED, LockState.ACQUIRED)
-        answer = self._request(
+        answer = self.request(
             own, own.holder, [_raw_read_component(component) for component in missing]
         )
         own.waiting_locks[answer.lockid] = missing
         return self._lock_response(own, answer)
 
-    def _request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
+    def request(self, own: OwnTxn, number: int, components: list[Any]) -> Any:
         """Request a lock for a transaction, under ``number``, one of the two numbers that it may
         have, and return the server's answer. Texts are cut to what the server takes."""
         request = hive.LockRequest(
@@ -92,34 +96,34 @@ class HiveLocks(Calls):
             hostname=own.host[:NAME_MAX],
             agentInfo=_agent(own),
         )
-        return self._call("lock", request)
+        return self._server.call("lock", request)
 
-    def _lock_soon(
+    def lock_soon(
         self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
     ) -> bool:
         """Lock what others lock only while they commit. Wait for as long as the pauses say, by
         default 9 seconds; then give the request up, and return False."""
-        answer = self._request(own, own.holder, components)
+        answer = self.request(own, own.holder, components)
         for pause_s in pauses_s or _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:
                 return True
             time.sleep(pause_s)
             request = hive.CheckLockRequest(lockid=answer.lockid, txnid=own.holder)
-            answer = self._call("check_lock", request)
-        self._call("unlock", hive.UnlockRequest(lockid=answer.lockid))
+            answer = self._server.call("check_lock", request)
+        self._server.call("unlock", hive.UnlockRequest(lockid=answer.lockid))
         return False
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
         """Check a waiting lock. If transactions wait in a circle, abort the youngest of acidsql's,
         and check again; if that is this one, raise TxnAbortedError. Raise TxnError if the lock is
         gone."""
-        own = self._own_txn(txn_id)
+        own = self._server.own_txn(txn_id)
         request = hive.CheckLockRequest(lockid=lock_id, txnid=own.holder)
         while True:
             try:
-                answer = self._call("check_lock", request)
+                answer = self._server.call("check_lock", request)
             except TxnError:
-                self.heartbeat(own.id)  # the lock is gone: perhaps its transaction, too
+                self._numbers.heartbeat(own.id)  # the lock is gone: perhaps its transaction, too
                 raise
             response = self._lock_response(own, answer)
             if response.state is LockState.ACQUIRED or not self._end_circle(own, lock_id):
@@ -131,7 +135,7 @@ class HiveLocks(Calls):
         all locks instead. A granted lock is noted in ``own``."""
         number, is_granted = answer.lockid, answer.state == hive.LockState.ACQUIRED
         blocker = None
-        if self.features.is_hive3 and own.must_look_again(number):
+        if self._server.features.is_hive3 and own.must_look_again(number):
             blocking = hive3.blocking_locks(number, own.numbers, self.show_locks())
             is_granted, blocker = not blocking, next(iter(blocking), None)
         elif not is_granted:
@@ -154,7 +158,7 @@ class HiveLocks(Calls):
         ours = {raw_lock.txnid for raw_lock in raw if (raw_lock.agentInfo or "").startswith(_OURS)}
         victim = max(ours.intersection(circle), default=own.holder)
         for number in own.numbers if victim == own.holder else [victim]:
-            self._call("abort_txn", hive.AbortTxnRequest(txnid=number))
+            self._server.call("abort_txn", hive.AbortTxnRequest(txnid=number))
         if victim == own.holder:
             reason = circle_in_words(circle, victim)
             raise TxnAbortedError(f"Transaction {own.id} was aborted: {reason}.", txnId=own.id)
@@ -162,14 +166,14 @@ class HiveLocks(Calls):
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
         if lock_id != _GRANTED:
-            self._own_txn(txn_id).waiting_locks.pop(lock_id, None)
-            self._call("unlock", hive.UnlockRequest(lockid=lock_id))
+            self._server.own_txn(txn_id).waiting_locks.pop(lock_id, None)
+            self._server.call("unlock", hive.UnlockRequest(lockid=lock_id))
 
     def show_locks(self) -> list[LockInfo]:
         locks = map(_lock_info, self._locks())
         return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
-    def _txns_of_other_runs(self, batch: Batch) -> list[int]:
+    def txns_of_other_runs(self, batch: Batch) -> list[int]:
         """Return the numbers of the transactions with a lock that work for the batch's application,
         sink and query, but for another run, ascending."""
         ours = f"{_OURS}{worker_text(batch)}"
@@ -182,7 +186,7 @@ class HiveLocks(Calls):
         )
 
     def _locks(self) -> Sequence[Any]:
-        return self._call("show_locks", hive.ShowLocksRequest()).locks or []
+        return self._server.call("show_locks", hive.ShowLocksRequest()).locks or []
 
 
 def _strengthen_overwrite(component: LockComponent) -> LockComponent:

@@ -1,8 +1,9 @@
 """The calls of a Hive Metastore, over Thrift.
 
 ``address`` reads a URL, ``connection`` and ``security`` open it, ``idl`` has Thrift's structs.
-``calls`` is what the rest calls: it knows which server has which call (``features``, ``hive3``).
+``server`` is what the rest calls: it knows which server has which call (``features``, ``hive3``).
+``raw_tables`` fetches and replaces the structs of tables.
 ``convert`` makes our values of Thrift's. ``own_txns`` remembers the transactions of this process.
 
-This package must not decide anything: it asks and converts. Read ``calls`` first.
+This package must not decide anything: it asks and converts. Read ``server`` first.
 """

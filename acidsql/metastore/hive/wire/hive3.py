@@ -8,7 +8,7 @@ The rest of the package makes the calls of Hive 4. ``call`` stands between it an
 * It may grant a lock too early: it compares a request with earlier locks one after another, and
   stops at the first one that it may ignore, such as one of the same transaction. ``blocking_locks``
   compares with all.
-* A COMMIT is compared with others by time: see ``renewals``.
+* A COMMIT is compared with others by time: see ``numbers``.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class OwnTxn:
         counts_locked: The tables whose row counts are locked (see ``statistics``).
         places: The location of each table, when it was last read.
         log: The reader of the server's notification log; None: the log is not read.
-        holder: The number that holds the locks: the first one (see ``renewals``).
+        holder: The number that holds the locks: the first one (see ``numbers``).
         before: What had committed before the transaction got its number; None: not needed.
         first_looks: The identity and the partitions of each table, when the transaction first asked
             for changes of the catalog. Empty if the server keeps a log.

@@ -9,7 +9,8 @@ committed since it was opened. The first number goes on to hold the locks: if it
 somebody else might get them, and commit, again and again. With the newer number the transaction
 writes and commits.
 
-* Both are kept alive together. If a call tells that one has ended, the other one is aborted.
+* Both are kept alive together. If a call tells that one has ended, the other one is aborted
+  (``Server.call``).
 * COMMIT first sends a heartbeat for the first number: the locks are held, and will not time out
   before the commit. Then the newer number commits, which is the only commit point, and then the
   first.
@@ -19,36 +20,27 @@ writes and commits.
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import Any
-
 from acidsql.acid.write_ids import ValidTxnList
-from acidsql.errors import (
-    AcidSqlError,
-    MetastoreError,
-    NoSuchTxnError,
-    TxnAbortedError,
-    TxnError,
-)
+from acidsql.errors import MetastoreError, NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.hive.locking.conflicts import unseen_ids
-from acidsql.metastore.hive.locking.locks import NAME_MAX
 from acidsql.metastore.hive.wire import snapshots
-from acidsql.metastore.hive.wire.calls import Calls, log
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.own_txns import OwnTxn
+from acidsql.metastore.hive.wire.server import NAME_MAX, Server, log
 from acidsql.metastore.interface import TxnType
 
-ROLLED_BACK = 50005  # Hive's reason for an abort (TxnErrorMsg)
 
-
-class HiveRenewals(Calls):
+class HiveNumbers:
     """The part of the store about numbers of transactions; ``TxnStore`` describes ``renew``."""
 
-    def _open(self, own: OwnTxn) -> int:
+    def __init__(self, server: Server) -> None:
+        self._server = server
+
+    def open(self, own: OwnTxn) -> int:
         """Open a transaction on the server, and return its number. ``own.before`` becomes what had
         committed before, over Hive 3 and unless it is READ_ONLY; otherwise None. ``own.id`` is left
         to the caller."""
-        matters = self.features.is_hive3 and own.type is not TxnType.READ_ONLY
+        matters = self._server.features.is_hive3 and own.type is not TxnType.READ_ONLY
         before = (
             self._valid_txns_now() if matters else None
         )  # first: what commits meanwhile counts as later
@@ -59,7 +51,7 @@ class HiveRenewals(Calls):
             agentInfo="acidsql",
             txn_type=own.type.value,
         )
-        number: int = self._call("open_txns", request).txn_ids[0]
+        number: int = self._server.call("open_txns", request).txn_ids[0]
         own.before = before
         return number
 
@@ -67,43 +59,36 @@ class HiveRenewals(Calls):
         """Return the number with which a transaction goes on. Over Hive 3 this is a newer one, if
         others have committed since it was opened and it has no write id yet; the first number goes
         on to hold the locks. Otherwise it is the same."""
-        own = self._own.get(txn_id)
+        own = self._server.own_txns.get(txn_id)
         if own is None or own.before is None or own.write_ids:
             return txn_id
         if not unseen_ids(own.before, self._valid_txns_now(), None):
             return txn_id
-        newer = self._open(own)
+        newer = self.open(own)
         unused, own.id = own.id, newer
-        self._own[newer] = self._own.pop(unused)
+        self._server.own_txns[newer] = self._server.own_txns.pop(unused)
         if unused != own.holder:
-            self._end_number(unused)
+            self._server.end_number(unused)
         return newer
 
     def _valid_txns_now(self) -> ValidTxnList:
-        return snapshots.valid_txns(self._call("get_open_txns"), 0)
+        return snapshots.valid_txns(self._server.call("get_open_txns"), 0)
 
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction, and of the number that holds its locks. Raise
         TxnAbortedError or NoSuchTxnError if one has ended."""
-        own = self._own.get(txn_id)
-        super().heartbeat(txn_id)
+        own = self._server.own_txns.get(txn_id)
+        self._send_heartbeat(txn_id)
         if own is not None:
-            self._need_locks(own)
+            self.need_locks(own)
 
-    def _call(self, name: str, *values: Any) -> Any:
-        """Call a method of Hive 4. If it raises that one of a transaction's two numbers has ended,
-        abort the other one, and raise the error."""
-        try:
-            return super()._call(name, *values)
-        except (NoSuchTxnError, TxnAbortedError):
-            ended = getattr(values[0], "txnid", None)
-            for own in list(self._own.values()) if name != "abort_txn" else ():
-                if ended in own.numbers:
-                    for number in set(own.numbers) - {ended}:
-                        self._end_number(number)
-            raise
+    def need_open(self, txn_id: int | None) -> None:
+        """Raise as ``heartbeat`` does if a transaction is not open. None, which is no
+        transaction, is no error."""
+        if txn_id is not None:
+            self.heartbeat(txn_id)
 
-    def _need_locks(self, own: OwnTxn) -> None:
+    def need_locks(self, own: OwnTxn) -> None:
         """Send a heartbeat for the number that holds the locks, if that is another one.
 
         Raises:
@@ -112,25 +97,23 @@ class HiveRenewals(Calls):
         if own.holder == own.id:
             return
         try:
-            super().heartbeat(own.holder)
+            self._send_heartbeat(own.holder)
         except (NoSuchTxnError, TxnAbortedError) as error:
             raise TxnAbortedError(
                 f"Transaction {own.id} was aborted, because transaction {own.holder}, which held "
                 f"its locks, has ended. {error.message}", txnId=own.id,
             ) from error  # fmt: skip
 
-    def _end_number(self, number: int) -> None:
-        """Abort a number that is not needed any more; if that fails, it times out."""
-        with suppress(AcidSqlError):
-            self._call("abort_txn", hive.AbortTxnRequest(txnid=number, errorCode=ROLLED_BACK))
+    def _send_heartbeat(self, number: int) -> None:
+        self._server.call("heartbeat", hive.HeartbeatRequest(txnid=number))
 
-    def _release(self, own: OwnTxn) -> None:
+    def release(self, own: OwnTxn) -> None:
         """Give up the locks of a transaction that has ended, if another number holds them. If the
         server does not answer, they time out."""
         if own.holder == own.id:
             return
         try:
-            self._call("commit_txn", hive.CommitTxnRequest(txnid=own.holder))
+            self._server.call("commit_txn", hive.CommitTxnRequest(txnid=own.holder))
         except MetastoreError as error:
             log.warning("Transaction %d holds its locks until it times out: %s", own.holder, error)
         except TxnError:
