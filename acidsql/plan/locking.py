@@ -51,6 +51,7 @@ from acidsql.sql.parsed.statements import (
     Merge,
     Undo,
 )
+from acidsql.storage.event_records import WriteMode
 
 # The partitions that a query can change, as far as its text tells; None means any.
 PossiblePartitions = Collection[str] | None
@@ -152,16 +153,17 @@ def _target_locks(
     those of `overwrite_locks`; AUTO CDC and undo EXCL_WRITE; inserts alone SHARED_READ; UPDATE,
     DELETE and MERGE EXCL_WRITE or SHARED_WRITE, by the settings."""
     name = query.table.name
-    if query.overwrite:
+    if query.mode is WriteMode.OVERWRITE:
         return overwrite_locks(name, settings, possible_partitions)
     if isinstance(statement, AutoCdc | Undo):
         operations = [Operation.INSERT, Operation.UPDATE]
         return _components(name, LockType.EXCL_WRITE, operations, possible_partitions)
     inserts = isinstance(statement, Insert) or _has_merge_insert(statement)
-    operations = [Operation.INSERT] if inserts or not query.deletes else []
-    if query.deletes:
+    deletes = query.mode.has_deletes
+    operations = [Operation.INSERT] if inserts or not deletes else []
+    if deletes:
         operations.append(Operation.DELETE if isinstance(statement, Delete) else Operation.UPDATE)
-    kind = _change_lock_type(inserts, settings) if query.deletes else LockType.SHARED_READ
+    kind = _change_lock_type(inserts, settings) if deletes else LockType.SHARED_READ
     return _components(name, kind, operations, possible_partitions)
 
 

@@ -6,7 +6,7 @@ This module puts the stand-ins in place and calls the rewrite of the statement's
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import CatalogError, UnsupportedError
@@ -58,6 +58,7 @@ from acidsql.sql.parser import parse
 from acidsql.sql.text.frames import frame_name
 from acidsql.sql.text.tokens import Span, Token, bracket_length, tokenize
 from acidsql.storage.columns import quote
+from acidsql.storage.event_records import WriteMode
 
 # Asks Spark for the columns of a query over these stand-ins and this view.
 AnalyseOver = Callable[[Text, tuple[StandIn, ...], DerivedView | None], Fields]
@@ -197,8 +198,6 @@ def _prepare_change(
         context.text, statement, event_query.table,
         lambda query, shown: analyse(query, shown, None), double_quoted=context.double_quoted,
     )  # fmt: skip
-    if returning is not None:
-        event_query = replace(event_query, notes_replaced=returning.needs_pairs)
     table_before = None if event_query.table == context.table else context.table
     return PreparedStatement(
         (event_query,), standins, returning=returning, table_before=table_before
@@ -292,7 +291,8 @@ def _multi_insert(
         query.raw("\n").verbatim(branch.body)
         context = RewriteContext(text, table, "", blank, analyse_here, policy=policy)
         bound = bind_insert(text, table, branch.columns, branch.partition)
-        queries.append(plan_source(context, bound, query, branch.body, overwrite=branch.overwrite))
+        mode = WriteMode.of_insert(is_overwrite=branch.overwrite)
+        queries.append(plan_source(context, bound, query, branch.body, mode))
     return PreparedStatement(tuple(queries), standins, derived)
 
 
@@ -364,7 +364,8 @@ def _refuse_hiding_overwrite(
     if table.partition_columns:
         return
     earlier_queries = [query for query in branch_queries if query.table.name == table.name]
-    if earlier_queries and (branch.overwrite or any(query.overwrite for query in earlier_queries)):
+    overwrites = any(query.mode is WriteMode.OVERWRITE for query in earlier_queries)
+    if earlier_queries and (branch.overwrite or overwrites):
         operation = "INSERT OVERWRITE of a table that another branch writes to (Hive 10087)"
         raise _refusal(text, branch.target.span, operation)
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from acidsql.acid.table import Table
 from acidsql.errors import UnsupportedError
 from acidsql.plan.rewrite import PreparedStatement
-from acidsql.plan.rows.event_query import EventQuery, partition_text
+from acidsql.plan.rows.event_query import Collecting, EventQuery, Hints, partition_text
 from acidsql.plan.standins.changes_to_undo import ChangesOfVersion, ChangesToUndo
 from acidsql.plan.standins.query import StandIn, view_name
 from acidsql.plan.values.sqltext import Text
@@ -68,4 +68,5 @@ def _events(text: str, table: Table, view: str) -> EventQuery:
         ),
     ]
     query = Text(text, ()).raw("SELECT ").commas(columns).raw(f" FROM {view}")
-    return EventQuery(table, query, deletes=True, merge=True, may_collect=True, only_if_small=True)
+    hints = Hints(collecting=Collecting.IF_SMALL)
+    return EventQuery(table, query, ew.WriteMode.MERGE, hints=hints)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from enum import Enum, auto
 
 import pyarrow as pa
 
@@ -60,9 +61,35 @@ def are_keys_alone(columns: Iterable[str]) -> bool:
     return set(columns) <= set(KEY_SCHEMA.names)
 
 
+class WriteMode(Enum):
+    """What a statement's events do to the rows of its target."""
+
+    NEW_TABLE = auto()  # CREATE TABLE … AS SELECT: they insert rows into a table that has none yet
+    INSERT = auto()
+    OVERWRITE = auto()  # they insert rows, which hide all older rows of their directories
+    CHANGE = auto()  # UPDATE, DELETE; it is a WriteError if a row of the target is changed twice
+    MERGE = auto()  # they delete and insert; a row that is matched twice: MergeCardinalityError
+    MERGE_WITH_REPEATS = auto()  # the only WHEN MATCHED is a DELETE without a condition: no error
+
+    @classmethod
+    def of_insert(cls, *, is_overwrite: bool) -> WriteMode:
+        """The mode of a statement that only inserts rows into an existing table."""
+        return cls.OVERWRITE if is_overwrite else cls.INSERT
+
+    @property
+    def is_merge(self) -> bool:
+        """Whether a row that is changed twice is an error of MERGE's."""
+        return self in (WriteMode.MERGE, WriteMode.MERGE_WITH_REPEATS)
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether there are delete events, so that a query has ``KEYS`` and ``ACTION``."""
+        return self is WriteMode.CHANGE or self.is_merge
+
+
 @dataclass(frozen=True, slots=True)
 class WriteSpec:
-    """All that a task needs to know to write a statement's events.
+    """How a statement's events are written to one table. Its tasks and the driver share it.
 
     Attributes:
         staging: The statement's hidden directory; files are written there under unique names.
@@ -73,14 +100,13 @@ class WriteSpec:
         row: The data columns.
         not_null: The NOT NULL columns. Each is the name in the batches, and the user's name for the
             column (they differ for partition columns).
+        mode: What the events do to the table's rows.
         partitions: The names of the partition directories.
-        static_partition: The only directory of new rows, if the statement names it; else None.
+        static_partition: The only directory of new rows, if the statement names it, or "" if the
+            table has no partitions; else None.
         is_bucketed: Rows come with their bucket id, and rows of one bucket come together.
-        allow_duplicate_deletes: Two source rows may match one row (for a MERGE whose only clause is
-            an unconditional DELETE); otherwise a second match is reported as a violation.
         orc: How ORC files are written.
         insert_only: Rows are written to plain files, without event columns.
-        loaded: The files are copies by LOAD DATA: plain files, in a table of any kind.
         parquet: The compression of Parquet files; None if files are ORC.
         notes_replaced: The statement notes which rows its new versions of rows replace (see
             ``files.replaced``).
@@ -92,13 +118,12 @@ class WriteSpec:
     delete_statement_id: int
     row: RowSchema
     not_null: tuple[tuple[str, str], ...] = ()
+    mode: WriteMode = WriteMode.INSERT
     partitions: PartitionNames = field(default_factory=PartitionNames)
     static_partition: str | None = None
     is_bucketed: bool = False
-    allow_duplicate_deletes: bool = False
     orc: OrcOptions = DEFAULT
     insert_only: bool = False
-    loaded: bool = False
     parquet: str | None = None
     notes_replaced: bool = False
 

@@ -24,10 +24,10 @@ from acidsql.metastore.interface import LockComponent, LockType, Operation
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.context.work import Work
-from acidsql.storage.event_records import VALUE
+from acidsql.storage.event_records import VALUE, WriteMode
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for, wrap_filesystems
 from acidsql.storage.writing.job import write_rows
-from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.save import TableWrite, write_spec
 from acidsql.txn import Snapshot, TxnManager
 
 T, P = TableName("default", "t"), TableName("default", "p")  # P is partitioned
@@ -136,8 +136,9 @@ class Side:
         table = self.store.find(name)
         statement_id = transaction.txn.next_statement_id()
         write_id = transaction.txn.write_id(name)
-        save = Save(table, write_id, (statement_id, statement_id), overwrite=overwrite)
-        with TableWrite(filesystem_for(table.location), save) as writing:
+        mode = WriteMode.of_insert(is_overwrite=overwrite)
+        new_spec = write_spec(table, write_id, (statement_id, statement_id), mode)
+        with TableWrite(filesystem_for(table.location), table, new_spec) as writing:
             columns = {"v": pa.array([value for value, _ in rows], pa.int32())}
             if table.partition_columns:
                 columns[f"{VALUE}0"] = pa.array([partition for _, partition in rows])

@@ -38,9 +38,10 @@ from acidsql.metastore.interface import (
 )
 from acidsql.settings import Settings
 from acidsql.statements.context.unit_of_work import Transaction
+from acidsql.storage.event_records import WriteMode
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing import save
-from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.save import TableWrite, write_spec
 from acidsql.txn import Snapshot, TxnManager
 
 KEYS = range(3)  # the keys in each table, to which all processes append
@@ -257,11 +258,9 @@ class Worker:
         txn = transaction.txn
         first = txn.next_statement_id()
         second = txn.next_statement_id() if kind in ("update", "merge") else first
-        where = None if table.partition_columns else ""
-        return TableWrite(
-            filesystem_for(table.location),
-            Save(table, txn.write_id(table.name), (first, second), where, kind == "overwrite"),
-        )
+        mode = WriteMode.of_insert(is_overwrite=kind == "overwrite")
+        spec = write_spec(table, txn.write_id(table.name), (first, second), mode)
+        return TableWrite(filesystem_for(table.location), table, spec)
 
     def _same_rows(self, conflict: WriteConflict, ours: Sequence[str]) -> bool:
         """Replaces ``acidsql.storage.reading.row_conflicts``, without Spark."""

@@ -117,7 +117,7 @@ def test_a_row_that_is_matched_twice_is_a_violation(spec, actions):
 
 
 def test_repeated_deletes_are_one_where_that_is_allowed(spec):
-    allowed = spec(allow_duplicate_deletes=True)
+    allowed = spec(mode=ew.WriteMode.MERGE_WITH_REPEATS)
     records = run(allowed, events([4, 9, 4], [ew.DELETE] * 3))
     assert [r.rows for r in check_records(records, merge=True)] == [2]
 
@@ -265,7 +265,7 @@ def test_what_is_published_is_complete_or_not_at_all(spec, tmp_path):
     location, made = str(tmp_path / "table"), spec()
     files = filesystem_for(location)
     found = check_records(run(made, events([1, None], [ew.DELETE, ew.INSERT])), merge=False)
-    done = publish(files, location, made, found, [], overwrite=False)
+    done = publish(files, location, made, found, [])
     made_paths = [path for path in (tmp_path / "table").rglob("*_*") if path.name != "_tmp"]
     names = sorted(path.relative_to(location).as_posix() for path in made_paths)
     assert names == [
@@ -282,7 +282,7 @@ def test_a_file_that_is_gone_or_short_is_not_published(spec, tmp_path):
     with open(found[0].path, "ab") as file:
         file.truncate(10)
     with pytest.raises(WriteError, match="same warehouse"):
-        publish(filesystem_for(location), location, made, found, [], overwrite=False)
+        publish(filesystem_for(location), location, made, found, [])
     assert not [p for p in (tmp_path / "table").iterdir() if not p.name.startswith("_")]
 
 

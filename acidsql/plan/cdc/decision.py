@@ -19,6 +19,7 @@ from acidsql.plan.cdc.rules import CdcRules
 from acidsql.plan.rows.event_query import (
     DerivedView,
     EventQuery,
+    Hints,
     ReducedQuery,
     RewriteContext,
     default_fields,
@@ -105,7 +106,7 @@ def keyed_query(
         context.table,
         full_query,
         source=source,
-        reduced=ReducedQuery(reduced_query, names, partitions),
+        hints=Hints(reduced=ReducedQuery(reduced_query, names, partitions)),
     )
 
 

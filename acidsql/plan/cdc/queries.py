@@ -37,9 +37,11 @@ from acidsql.plan.cdc.rules import CdcRules, bind_rules, refuse_target
 from acidsql.plan.cdc.state import find_or_plan_state, no_rows, now_sql
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import (
+    Collecting,
     DerivedView,
     EventQuery,
     Fields,
+    Hints,
     RewriteContext,
     partition_text,
 )
@@ -312,7 +314,8 @@ def _event_query(
     query = context.new().raw("SELECT\n").commas([*old, ew.ACTION, *values])
     query.raw(f"\nFROM (SELECT *, CASE {act} {kinds} END AS {ew.ACTION} FROM {decision_view})")
     query.raw(f"\nWHERE {ew.ACTION} IS NOT NULL")
-    return EventQuery(table, query, deletes=True, merge=True, may_collect=True, only_if_small=True)
+    hints = Hints(collecting=Collecting.IF_SMALL)
+    return EventQuery(table, query, ew.WriteMode.MERGE, hints=hints)
 
 
 def _insert_query(

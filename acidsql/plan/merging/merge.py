@@ -30,6 +30,7 @@ from acidsql.plan.rows.event_query import (
     DerivedView,
     EventQuery,
     Fields,
+    Hints,
     ReducedQuery,
     RewriteContext,
     partition_text,
@@ -110,17 +111,13 @@ def plan_merge(
     target = context.new().raw(context.standin)
     pairs = joined_rows(statement, context, target, source, bound)
     events = _events(context, bound, dict(context.analyse(pairs)))
+    mode, query = _write_mode(statement), _acting_pairs(statement, context, events, pairs)
+    if derived is None:
+        return EventQuery(context.table, query, mode, hints=Hints(target_predicate=predicate))
+    reduced = _reduced_query(statement, context, source, fields, terms, bound, events)
+    hints = Hints(target_predicate=predicate, reduced=reduced)
     return EventQuery(
-        context.table,
-        _acting_pairs(statement, context, events, pairs),
-        deletes=True,
-        merge=True,
-        target_predicate=predicate,
-        allow_duplicate_deletes=_only_deletes(statement),
-        source=None if derived is None else replace(derived, fields=fields),
-        reduced=None
-        if derived is None
-        else _reduced_query(statement, context, source, fields, terms, bound, events),
+        context.table, query, mode, source=replace(derived, fields=fields), hints=hints
     )
 
 
@@ -183,10 +180,13 @@ def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -
     return text.raw(f") AS {name}")
 
 
-def _only_deletes(statement: Merge) -> bool:
-    """Whether a target row may match twice, because the only WHEN MATCHED clause deletes."""
+def _write_mode(statement: Merge) -> ew.WriteMode:
+    """Return the mode that lets a target row match twice if the only WHEN MATCHED clause is a
+    DELETE without a condition; otherwise the mode in which this is an error."""
     matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
-    return len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition
+    if len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition:
+        return ew.WriteMode.MERGE_WITH_REPEATS
+    return ew.WriteMode.MERGE
 
 
 def _source_text(

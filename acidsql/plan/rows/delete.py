@@ -5,12 +5,11 @@ from __future__ import annotations
 from acidsql.plan.rows.event_query import (
     EventQuery,
     RewriteContext,
+    condition_hints,
     key_columns,
-    may_be_few,
+    partition_search,
     refuse_window,
-    touched_partitions,
 )
-from acidsql.plan.standins.text_predicates import condition_predicate
 from acidsql.sql.parsed.statements import Delete
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
@@ -32,12 +31,10 @@ def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
         refuse_window(context, statement.where)
         query.raw("\nWHERE ").user(statement.where)
         context.analyse(query)
-    partitions = touched_partitions(context, alias, statement.where)
     return EventQuery(
         context.table,
         query,
-        deletes=True,
-        partitions=partitions,
-        target_predicate=condition_predicate(context.text, context.table, alias, statement.where),
-        may_collect=may_be_few(context.text, statement.where),
+        ew.WriteMode.CHANGE,
+        partition_search(context, alias, statement.where),
+        hints=condition_hints(context, alias, statement.where),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from typing import Any
 
 from acidsql.acid.table import Column, Table
@@ -14,6 +15,7 @@ from acidsql.acid.values.predicate import ANYTHING, Predicate
 from acidsql.acid.values.types import HiveType
 from acidsql.errors import UnsupportedError
 from acidsql.plan.standins.standins import view_name
+from acidsql.plan.standins.text_predicates import condition_predicate
 from acidsql.plan.values.assignment import Policy, assignment_sql
 from acidsql.plan.values.sqltext import Text
 from acidsql.plan.values.struct_fields import FieldMatching, FieldRules
@@ -68,6 +70,59 @@ class ReducedQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class StaticPartition:
+    """The partition that a statement names: PARTITION (…) gives the values of all columns.
+
+    Attributes:
+        values: A query of one row with the values as text.
+    """
+
+    values: Text
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSearch:
+    """A query for the partitions that an UPDATE or DELETE can change, as far as its WHERE tells.
+
+    Attributes:
+        view: The name of the view that the query is over. The view has one row for each partition:
+            its directory's name, and the partition columns.
+        query: The query.
+    """
+
+    view: str
+    query: Text
+
+
+class Collecting(Enum):
+    """Whether the driver tries to collect a query's events, because there may be few."""
+
+    NEVER = auto()
+    IF_SMALL = auto()  # only if Spark estimates that the events take few bytes
+    ALWAYS = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """Facts about the rows of an event query. They make the statement faster; without any of them
+    it does the same.
+
+    Attributes:
+        literal_rows: The number of rows of a VALUES list; None for any other source.
+        collecting: Whether the driver tries to collect the events.
+        target_predicate: A predicate, from the terms of WHERE or of MERGE's ON, that holds for each
+            row of the target that the query needs.
+        reduced: For a MERGE: another query for the same events, which may be used if the source
+            gives the same rows twice; or None.
+    """
+
+    literal_rows: int | None = None
+    collecting: Collecting = Collecting.NEVER
+    target_predicate: Predicate = ANYTHING
+    reduced: ReducedQuery | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class EventQuery:
     """A query over stand-ins. Each of its rows gives one or two events, or marks a match.
 
@@ -79,58 +134,30 @@ class EventQuery:
     Attributes:
         table: The target.
         query: Spark SQL, with a map to the user's text.
-        deletes: True for UPDATE, DELETE and MERGE: the query has ``KEYS`` and ``ACTION``.
-        overwrite: The statement is an INSERT OVERWRITE.
-        static_partition: A query of one row with the values of all partition columns as text, if
-            PARTITION (…) gives all of them; else None.
-        merge: The statement is a MERGE. If a target row occurs twice among the events, the error is
-            MergeCardinalityError; for other statements it is WriteError.
-        allow_duplicate_deletes: A target row may occur twice in a MERGE, because its only WHEN
-            MATCHED clause is a DELETE without a condition.
-        literal_rows: The number of rows of a VALUES list; None for any other source.
+        mode: What the events do to the target's rows.
+        partitions: What the statement's text tells about the partitions that it can change; None:
+            nothing.
         plain_rows: The rows by column, if they are known without Spark. The query is empty then.
-        partitions: A query for the partitions that an UPDATE or DELETE can change, as far as its
-            WHERE tells, and the name of the view that the query is over. The view has one row for
-            each partition: its directory's name, and the partition columns. None: any partition.
-        target_predicate: A predicate, from the terms of WHERE or of MERGE's ON, that holds for each
-            row of the target that the query needs.
-        may_collect: The driver tries to collect the events, because there may be few.
-        only_if_small: With ``may_collect``: the driver tries to collect the events only if Spark
-            estimates that they take few bytes.
         source: The view over a MERGE's source, or over the new rows of REPLACE WHERE. None for
             other statements, and for a MERGE that must stay one query (see
             ``merge.derived_source``).
-        reduced: For a MERGE: another query for the same events, which may be used if the source
-            gives the same rows twice; or None.
-        notes_replaced: The statement notes which rows its new versions of rows replace.
-        makes_table: The statement is a CREATE TABLE … AS SELECT. It may replace another table of
-            that name, whose partitions are not the new one's.
+        hints: Facts that make the statement faster.
     """
 
     table: Table
     query: Text
-    deletes: bool = False
-    overwrite: bool = False
-    static_partition: Text | None = None
-    merge: bool = False
-    allow_duplicate_deletes: bool = False
-    literal_rows: int | None = None
+    mode: ew.WriteMode = ew.WriteMode.INSERT
+    partitions: StaticPartition | PartitionSearch | None = None
     plain_rows: Mapping[str, Sequence[Any]] | None = None
-    partitions: tuple[str, Text] | None = None
-    target_predicate: Predicate = ANYTHING
     source: DerivedView | None = None
-    reduced: ReducedQuery | None = None
-    may_collect: bool = False
-    only_if_small: bool = False
-    notes_replaced: bool = False
-    makes_table: bool = False
+    hints: Hints = Hints()
 
     @property
     def reduction(self) -> tuple[ReducedQuery, DerivedView] | None:
         """The query over a reduced target, and MERGE's source. None: there is only ``query``."""
-        if self.reduced is None or self.source is None:
+        if self.hints.reduced is None or self.source is None:
             return None
-        return self.reduced, self.source
+        return self.hints.reduced, self.source
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,12 +326,19 @@ def may_be_few(text: str, where: Span | None) -> bool:
     return where is not None and not has_subquery(text, where)
 
 
-def touched_partitions(
+def condition_hints(context: RewriteContext, alias: str, where: Span | None) -> Hints:
+    """Return what the WHERE of an UPDATE or DELETE tells about the rows."""
+    return Hints(
+        collecting=Collecting.ALWAYS if may_be_few(context.text, where) else Collecting.NEVER,
+        target_predicate=condition_predicate(context.text, context.table, alias, where),
+    )
+
+
+def partition_search(
     context: RewriteContext, alias: str, where: Span | None
-) -> tuple[str, Text] | None:
-    """Return the view's name and the query that find the partitions which an UPDATE or DELETE can
-    change (`EventQuery.partitions`), from the terms of its WHERE on partition columns alone; None
-    if there is no such term."""
+) -> PartitionSearch | None:
+    """Return the query that finds the partitions which an UPDATE or DELETE can change, from the
+    terms of its WHERE on partition columns alone; None if there is no such term."""
     columns = {column.name.lower() for column in context.table.partition_columns}
     if where is None or not columns:
         return None
@@ -315,7 +349,7 @@ def touched_partitions(
     query = context.new().raw(f"SELECT {ew.PARTITION} FROM {view} AS {quote(alias)} WHERE ")
     for number, term in enumerate(terms):
         query.raw(" AND " if number else "").user(term)
-    return view, query
+    return PartitionSearch(view, query)
 
 
 def single_value(value: Text) -> Text:

@@ -6,16 +6,18 @@ CREATE TABLE … AS SELECT uses the same rewrite; LOAD DATA uses its PARTITION c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError
 from acidsql.plan.rows.event_query import (
     SOURCE,
+    Collecting,
     EventQuery,
     Fields,
+    Hints,
     RewriteContext,
+    StaticPartition,
     assigned_sql,
     default_fields,
     default_value,
@@ -30,7 +32,7 @@ from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_defau
 from acidsql.sql.parsed.statements import Insert, Literals, PartitionItem, Value, Values
 from acidsql.sql.text.tokens import Span
 from acidsql.storage.columns import quote, shown_type
-from acidsql.storage.event_records import VALUE
+from acidsql.storage.event_records import VALUE, WriteMode
 
 
 def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
@@ -41,8 +43,8 @@ def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
     """
     bound = bind_insert(context.text, context.table, statement.columns, statement.partition)
     source, rows = _source_query_and_length(statement, bound, context)
-    return plan_source(context, bound, source, statement.source.span, rows,
-                       statement.overwrite, statement.by_name,
+    mode = WriteMode.of_insert(is_overwrite=statement.overwrite)
+    return plan_source(context, bound, source, statement.source.span, mode, rows, statement.by_name,
                        lambda i: _is_literal(statement.source, i, bound, context))  # fmt: skip
 
 
@@ -51,8 +53,8 @@ def plan_source(
     bound: InsertColumns,
     source: Text,
     place: Span,
+    mode: WriteMode,
     literal_rows: int | None = None,
-    overwrite: bool = False,
     by_name: bool = False,
     is_literal: Callable[[int], bool] = lambda _: False,
 ) -> EventQuery:
@@ -64,8 +66,8 @@ def plan_source(
         bound: The columns that the values go to.
         source: The query.
         place: The query's place in the user's text.
+        mode: NEW_TABLE, INSERT or OVERWRITE.
         literal_rows: The number of rows, if the query is a VALUES list.
-        overwrite: The statement is an INSERT OVERWRITE.
         by_name: The query's columns, and the fields of structs in them, are matched with the
             table's by name, else by position.
         is_literal: Tells of the ordinal of a query's column whether the values are string literals.
@@ -87,15 +89,9 @@ def plan_source(
     query = context.new().raw("SELECT\n").commas(_projection(context, bound, columns, values))
     names = ", ".join(quote(f"c{i}") for i in range(len(fields)))
     query.raw("\nFROM (").add(source).raw(f"\n) AS {SOURCE} ({names})")
-    return EventQuery(
-        context.table,
-        query,
-        overwrite=overwrite,
-        static_partition=_static_partition(context, bound),
-        literal_rows=literal_rows,
-        may_collect=literal_rows is None,
-        only_if_small=True,
-    )
+    collecting = Collecting.IF_SMALL if literal_rows is None else Collecting.NEVER
+    partition, hints = _static_partition(context, bound), Hints(literal_rows, collecting)
+    return EventQuery(context.table, query, mode, partition, hints=hints)
 
 
 def plan_create_as_select(
@@ -107,11 +103,13 @@ def plan_create_as_select(
         text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
     )
     bound = bind_insert(text, table, None, ())
-    return replace(plan_source(context, bound, query, place, by_name=True), makes_table=True)
+    return plan_source(context, bound, query, place, WriteMode.NEW_TABLE, by_name=True)
 
 
-def plan_load(text: str, table: Table, partition: Sequence[PartitionItem]) -> Text | None:
-    """Return a query for the values of LOAD DATA's partition; None if the statement names none.
+def plan_load(
+    text: str, table: Table, partition: Sequence[PartitionItem]
+) -> StaticPartition | None:
+    """Return the partition of LOAD DATA; None if the statement names none.
 
     Raises:
         AnalysisError: PARTITION (…) names a wrong column, or a partition column is missing.
@@ -167,9 +165,11 @@ def static_value(empty: Text, column: Column, span: Span) -> Text:
     return text.raw(f" THEN {failure} ELSE ").add(cast).raw(" END AS STRING)")
 
 
-def _static_partition(context: RewriteContext, insert_columns: InsertColumns) -> Text | None:
-    """Compose a query of one row with the partition values as text; return None if the table has no
-    partitions, or not all values are static."""
+def _static_partition(
+    context: RewriteContext, insert_columns: InsertColumns
+) -> StaticPartition | None:
+    """Return the partition that a statement names; None if the table has no partitions, or not all
+    values are static."""
     if not context.table.partition_columns:
         return None
     if len(insert_columns.static) != len(context.table.partition_columns):
@@ -179,7 +179,7 @@ def _static_partition(context: RewriteContext, insert_columns: InsertColumns) ->
         static_value(context.new(), column, static[column.name]).raw(f" AS {quote(column.name)}")
         for column in context.table.partition_columns
     ]
-    return context.new().raw("SELECT ").commas(list(values))
+    return StaticPartition(context.new().raw("SELECT ").commas(list(values)))
 
 
 def _source_query_and_length(

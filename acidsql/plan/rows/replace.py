@@ -71,8 +71,8 @@ def plan_replace(
     query = _insert_events(context, rows, action)
     query.raw("\nUNION ALL\n").add(_delete_events(context, old, target))
     if replacing.where is not None:
-        return EventQuery(context.table, query, deletes=True, merge=True, source=new), None
-    return EventQuery(context.table, query, deletes=True, merge=True), new
+        return EventQuery(context.table, query, ew.WriteMode.MERGE, source=new), None
+    return EventQuery(context.table, query, ew.WriteMode.MERGE), new
 
 
 def _checked_condition(context: RewriteContext, where: Span) -> Text:

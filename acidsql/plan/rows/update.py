@@ -11,17 +11,16 @@ from collections.abc import Mapping
 from acidsql.plan.rows.event_query import (
     EventQuery,
     RewriteContext,
+    condition_hints,
     key_columns,
-    may_be_few,
+    partition_search,
     partition_text,
     refuse_window,
     single_value,
-    touched_partitions,
     update_action,
     value_name,
 )
 from acidsql.plan.rows.new_values import NewValue, column_values, set_values
-from acidsql.plan.standins.text_predicates import condition_predicate
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.binder import bind_assignments
 from acidsql.sql.parsed.statements import Update
@@ -63,14 +62,12 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
     query.raw("\nFROM (").add(rows).raw("\n)")
     # Rows that move change partitions that WHERE does not tell.
     moved_flag = action & ew.MOVED
-    partitions = None if moved_flag else touched_partitions(context, alias, statement.where)
     return EventQuery(
         table,
         query,
-        deletes=True,
-        partitions=partitions,
-        target_predicate=condition_predicate(context.text, context.table, alias, statement.where),
-        may_collect=may_be_few(context.text, statement.where),
+        ew.WriteMode.CHANGE,
+        None if moved_flag else partition_search(context, alias, statement.where),
+        hints=condition_hints(context, alias, statement.where),
     )
 
 

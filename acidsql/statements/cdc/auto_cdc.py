@@ -308,7 +308,7 @@ class AutoCdcStatements:
             partitions_by_query, row_counts = locked.possible_partitions, tally.row_counts
             targets = zip(strategy.event_queries, partitions_by_query, row_counts, strict=True)
             changed_queries = [
-                (replace(query, literal_rows=decisions.few), partitions)
+                (replace(query, hints=replace(query.hints, literal_rows=decisions.few)), partitions)
                 for query, partitions, row_count in targets
                 if row_count
             ]

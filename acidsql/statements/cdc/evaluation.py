@@ -60,7 +60,7 @@ class Evaluator:
             part, self.snapshot, self.statement_text, few=few_table_rows, explicit_demands=demands
         )
         if demands and all(map(is_of_literals, views.values())):  # there is nothing to reduce
-            query = replace(query, reduced=None)
+            query = replace(query, hints=replace(query.hints, reduced=None))
         events = self.filler.events(query, views, self.statement_text)
 
         def evaluate_rows(rows: DataFrame) -> EvaluatedRows:

@@ -12,7 +12,7 @@ from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError
 from acidsql.metastore.locks import LockInfo, locks_on_table
 from acidsql.plan.analysis import lower
-from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.rows.event_query import EventQuery, StaticPartition
 from acidsql.plan.rows.insert import static_value
 from acidsql.plan.standins.query import placeholders
 from acidsql.plan.values.sqltext import Text
@@ -20,6 +20,7 @@ from acidsql.sql.binder import bind_partition
 from acidsql.sql.parsed.statements import PartitionItem
 from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.statement_text import StatementText, query_rows
+from acidsql.storage.event_records import WriteMode
 from acidsql.storage.reading.pruning.known_partitions import (
     canonical_partition_values,
     partition_names,
@@ -67,20 +68,20 @@ class Partitions:
         table = query.table
         if not table.partition_columns:
             return None
-        if query.static_partition is not None:
-            with lower.mapped_errors(query.static_partition):
-                values = query.static_partition
+        if isinstance(query.partitions, StaticPartition):
+            values = query.partitions.values
+            with lower.mapped_errors(values):
                 row = query_rows(self._spark, values, {}, statement_text).collect()[0]
             directories = self.names(table).directories(row)
-            return list(directories if query.overwrite else directories[:1])
+            return list(directories if query.mode is WriteMode.OVERWRITE else directories[:1])
         names = [] if query.partitions is None else self._catalog.partition_names(table)
         if query.partitions is None or not names:
             return None
-        view, partition_query = query.partitions
-        views = {view: partitions_frame(self._spark, table, names)}
+        search = query.partitions
+        views = {search.view: partitions_frame(self._spark, table, names)}
         try:
-            with lower.mapped_errors(partition_query):
-                rows = query_rows(self._spark, partition_query, views, statement_text).collect()
+            with lower.mapped_errors(search.query):
+                rows = query_rows(self._spark, search.query, views, statement_text).collect()
         except AcidSqlError:
             return None  # the condition fails here, but perhaps the statement never evaluates it
         return sorted(row[0] for row in rows)

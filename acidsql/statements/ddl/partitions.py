@@ -20,9 +20,10 @@ from acidsql.statements.context.partition_specs import PartitionSpec
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.work import Work
 from acidsql.statements.directories.places import Places
+from acidsql.storage.event_records import WriteMode
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.writing.publish import PublishedWrite
-from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.save import TableWrite, write_spec
 from acidsql.txn import Txn
 
 
@@ -165,8 +166,9 @@ def publish_empty_directories(
     """Publish a base without rows in each partition ("": the table itself) or, without
     ``overwrite``, a delta. This uses up a statement id of the transaction; nothing is committed."""
     statement_id = txn.next_statement_id()
-    save = Save(table, txn.write_id(table.name), (statement_id, statement_id), overwrite=overwrite)
-    with TableWrite(filesystem_for(table.location), save) as writing:
+    mode = WriteMode.of_insert(is_overwrite=overwrite)
+    spec = write_spec(table, txn.write_id(table.name), (statement_id, statement_id), mode)
+    with TableWrite(filesystem_for(table.location), table, spec) as writing:
         for partition in partitions:
             writing.empty(partition)
         return work.publish(table, writing)

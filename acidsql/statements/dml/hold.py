@@ -10,6 +10,7 @@ from acidsql.errors import CatalogError
 from acidsql.metastore.interface import LockComponent
 from acidsql.plan.locking import PossiblePartitions, exclusive_lock, read_lock, statement_locks
 from acidsql.plan.rewrite import PreparedStatement
+from acidsql.plan.rows.event_query import PartitionSearch
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import StatementText
@@ -144,7 +145,7 @@ class Holder:
         """Whether the conditions, evaluated again under the locks, still mean no other partitions
         than those in ``possible_partitions``. None there covers all."""
         for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
-            if query.partitions is not None and locked_partitions is not None:
+            if isinstance(query.partitions, PartitionSearch) and locked_partitions is not None:
                 current_partitions = self._context.partitions.possible_partitions(
                     query, statement_text
                 )

@@ -34,12 +34,12 @@ from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.context.work import Work
 from acidsql.statements.directories.places import Places
 from acidsql.storage.columns import literal, quote
-from acidsql.storage.event_records import VALUE, Record
+from acidsql.storage.event_records import VALUE, Record, WriteMode
 from acidsql.storage.files.filesystem import filesystem_for, real_location
 from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import SourceFile
-from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.save import TableWrite, write_spec
 
 _log = logging.getLogger(__name__)
 
@@ -131,10 +131,8 @@ class LoadStatements(Family):
         static_partition = plan_load(text, table, statement.partition)
         partition, equal_partitions = None if table.partition_columns else "", list[str]()
         if static_partition is not None:
-            overwrite = statement.overwrite
-            partition_query = EventQuery(
-                table, Text(text), static_partition=static_partition, overwrite=overwrite
-            )
+            mode = WriteMode.of_insert(is_overwrite=statement.overwrite)
+            partition_query = EventQuery(table, Text(text), mode, static_partition)
             equal_partitions = (
                 self._partitions.possible_partitions(
                     partition_query, StatementText(text, None, double_quoted=False)
@@ -211,17 +209,19 @@ class LoadStatements(Family):
         if the transaction has overwritten one of the partitions."""
         txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
-        save = Save(
+        spec = write_spec(
             table,
             txn.write_id(table.name),
             (statement_id, statement_id),
-            plan.partition,
-            statement.overwrite,
+            WriteMode.of_insert(is_overwrite=statement.overwrite),
+            static_partition=plan.partition,
             names=self._partitions.names(table),
-            partitions_max=self._txns.settings.max_dynamic_partitions,
-            loaded=not plan.is_rewritten,
         )
-        with job_errors(), TableWrite(filesystem_for(table.location), save) as writing:
+        partitions_max = self._txns.settings.max_dynamic_partitions
+        new_write = TableWrite(
+            filesystem_for(table.location), table, spec, partitions_max=partitions_max
+        )
+        with job_errors(), new_write as writing:
             if not plan.is_rewritten:
                 writing.files(self._copy_files(writing, statement, plan))
             else:

@@ -17,7 +17,7 @@ from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE, virtual_columns
 from acidsql.errors import UnsupportedError
 from acidsql.plan.cdc.queries import PreparedCdc
 from acidsql.plan.rewrite import PreparedStatement
-from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.rows.event_query import EventQuery, StaticPartition
 from acidsql.plan.standins.query import StandIn, view_name
 from acidsql.plan.values.checks import new_values, partition_value
 from acidsql.statements.context.family import Context
@@ -115,12 +115,12 @@ class Previewer:
         changed rows, or, of an INSERT OVERWRITE, the rows that it deletes and inserts.
         ``current_table``: the table without the columns that the statement adds."""
         events = self._filler.events(query, views, statement_text).rows
-        if query.overwrite:
+        if query.mode is ew.WriteMode.OVERWRITE:
             deleted_rows = self._overwritten_rows(
                 query, events, snapshot, statement_text, current_table
             )
             return deleted_rows.unionAll(_inserted_rows(events, query.table))
-        if not query.deletes:
+        if not query.mode.has_deletes:
             return _inserted_rows(events, query.table)
         if views.target is not None:
             events = _join_old_rows(events, views.target, query.table)
@@ -144,8 +144,9 @@ class Previewer:
         if table.partition_columns:
             partition_values = events
             values = [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]
-            if query.static_partition is not None:
-                static_row = query_rows(self._spark, query.static_partition, {}, statement_text)
+            if isinstance(query.partitions, StaticPartition):
+                static_values = query.partitions.values
+                static_row = query_rows(self._spark, static_values, {}, statement_text)
                 partition_values = static_row.toDF(*values)
             is_same_partition = " AND ".join(
                 f"{quote(column.name)} <=> {partition_value(column, ordinal)}"

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from acidsql.plan.analysis import lower
 from acidsql.plan.locking import PossiblePartitions
 from acidsql.plan.rewrite import PreparedStatement
-from acidsql.plan.rows.event_query import EventQuery
+from acidsql.plan.rows.event_query import Collecting, EventQuery, StaticPartition
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.result import Clock
 from acidsql.statements.context.statement_text import StatementText, query_rows
@@ -21,9 +21,10 @@ from acidsql.statements.context.work import Work
 from acidsql.statements.dml.hold import LockedStatement
 from acidsql.statements.queries.events import Events, Views
 from acidsql.statements.queries.filler import Filler
+from acidsql.storage.event_records import WriteMode
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.repeatable import repeatable_query
-from acidsql.storage.writing.save import Save, TableWrite
+from acidsql.storage.writing.save import TableWrite, write_spec
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.txn import Txn
 
@@ -59,12 +60,17 @@ class Writer:
         work.reverted = held.prepared.reverted_txn_id
         with clock("do"):
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
-            is_point = all(query.may_collect for query in held.prepared.queries)
+            hints = (query.hints for query in held.prepared.queries)
+            is_point = all(hint.collecting is not Collecting.NEVER for hint in hints)
             few_rows = self._context.txns.settings.few_rows if is_point else 0
             views = self._filler.views(held.prepared, held.snapshot, statement_text, few=few_rows)
         with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
             targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
-            self.write_each(transaction, targets, views, statement_text, clock, work)
+            returning = held.prepared.returning
+            notes_replaced = returning is not None and returning.needs_pairs
+            self.write_each(
+                transaction, targets, views, statement_text, clock, work, notes_replaced
+            )
 
     def write_each(
         self,
@@ -74,22 +80,26 @@ class Writer:
         statement_text: StatementText,
         clock: Clock,
         work: Work,
+        notes_replaced: bool = False,
     ) -> None:
         """Write and publish the events of these queries, one after another. With each query comes
         the list of partitions that it can change; None: any, or an unpartitioned table.
+        ``notes_replaced``: files beside the new rows' say which rows these replace.
 
         Raises:
             UnsupportedError: The transaction has overwritten a partition to which a query writes.
         """
         for query, possible_partitions in targets:
-            overwrite = query.overwrite
+            overwrite = query.mode is WriteMode.OVERWRITE
             if not query.table.partition_columns:
                 transaction.refuse_overwritten(query.table, [""], overwrite=overwrite)
-            if overwrite and query.static_partition is not None:
+            if overwrite and isinstance(query.partitions, StaticPartition):
                 transaction.refuse_overwritten(
                     query.table, possible_partitions or (), overwrite=overwrite
                 )
-            with self._new_table_write(transaction.txn, query, possible_partitions) as writing:
+            with self._new_table_write(
+                transaction.txn, query, possible_partitions, notes_replaced
+            ) as writing:
                 with clock("do"):
                     self._write_events(writing, query, views, statement_text)
                 with clock("keep"):
@@ -104,7 +114,7 @@ class Writer:
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
             is_tiny = events.source.is_tiny
-        if not (query.may_collect or is_tiny):
+        if query.hints.collecting is Collecting.NEVER and not is_tiny:
             return 0
         if self._evaluates_once and repeatable_query(events.rows) is None:
             return 0
@@ -129,42 +139,46 @@ class Writer:
             yield
 
     def _new_table_write(
-        self, txn: Txn, query: EventQuery, possible_partitions: PossiblePartitions
+        self,
+        txn: Txn,
+        query: EventQuery,
+        possible_partitions: PossiblePartitions,
+        notes_replaced: bool,
     ) -> TableWrite:
         """Make the TableWrite for a query's events. Nothing is written yet, but the transaction
         uses up a statement id, or two if the query deletes rows: the lower one is for the delete
         events. If the statement gives values for all partition columns, all new rows go to the
         first of ``possible_partitions``; otherwise the rows' values decide."""
-        table, settings = query.table, self._context.txns.settings
-        static_partition = (
-            None
-            if query.static_partition is None or not possible_partitions
-            else next(iter(possible_partitions))
+        table, mode, settings = query.table, query.mode, self._context.txns.settings
+        is_static = isinstance(query.partitions, StaticPartition)
+        static_partition = next(iter(possible_partitions or ()), None) if is_static else None
+        # Rows that replace others stay in their directories. A new table may replace another one of
+        # its name, whose partitions are not its own.
+        needs_names = (
+            mode is WriteMode.OVERWRITE
+            or mode.is_merge
+            or (mode is WriteMode.INSERT and not static_partition)
         )
-        # Rows that replace others stay in their directories.
-        has_new_rows = query.overwrite or query.merge or not (query.deletes or static_partition)
-        needs_names = has_new_rows and not query.makes_table
-        first_statement_id = txn.next_statement_id()
+        first_statement_id, fs = txn.next_statement_id(), filesystem_for(table.location)
+        write_id = txn.write_id(table.name)
+        # Delete events get the lower statement id. Otherwise Hive would apply them to the rows of
+        # this same write.
+        last_statement_id = txn.next_statement_id() if mode.has_deletes else first_statement_id
+        spec = write_spec(
+            table,
+            write_id,
+            (first_statement_id, last_statement_id),
+            mode,
+            static_partition=static_partition,
+            names=self._context.partitions.names(table) if needs_names else None,
+            notes_replaced=notes_replaced,
+        )
         return TableWrite(
-            filesystem_for(table.location),
-            Save(
-                table,
-                txn.write_id(table.name),
-                # Delete events get the lower statement id. Otherwise Hive would apply them to the
-                # rows of this same write.
-                (
-                    first_statement_id,
-                    txn.next_statement_id() if query.deletes else first_statement_id,
-                ),
-                static_partition if table.partition_columns else "",
-                query.overwrite,
-                query.merge,
-                query.allow_duplicate_deletes,
-                self._context.partitions.names(table) if needs_names else None,
-                settings.max_dynamic_partitions,
-                notes_replaced=query.notes_replaced,
-                is_fast=settings.fast_paths,
-            ),
+            fs,
+            table,
+            spec,
+            partitions_max=settings.max_dynamic_partitions,
+            is_fast=settings.fast_paths,
         )
 
     def _write_events(
@@ -181,7 +195,7 @@ class Writer:
             lower.mapped_errors(query.query),
             lower.naming_checks(events.rows, query.table),
         ):
-            rows, settings = query.literal_rows, self._context.txns.settings
+            rows, settings = query.hints.literal_rows, self._context.txns.settings
             checked_rows = lower.rows_with_checks(events.rows, query.table, statement_text.time)
             if settings.fast_paths and rows is not None and rows <= settings.values_max_rows:
                 writing.literal_rows(checked_rows)
@@ -196,8 +210,8 @@ class Writer:
                 writing.events(
                     checked_rows,
                     few_rows,
-                    if_small=query.only_if_small,
+                    if_small=query.hints.collecting is Collecting.IF_SMALL,
                     otherwise=make_checked_rows,
                 )
-        if query.overwrite:
+        if query.mode is WriteMode.OVERWRITE:
             writing.replace_all()

@@ -99,7 +99,7 @@ class StatementDemands:
         if str(is_case_sensitive or conf.get(_CASE_SENSITIVE)).lower() == "true":
             return ANYTHING
         if self.query is not None and standin.is_target:
-            return self.query.target_predicate
+            return self.query.hints.target_predicate
         return where_predicate(standin)
 
     @cached_property

@@ -25,6 +25,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
     Record,
     Task,
+    WriteMode,
     WriteSpec,
 )
 from acidsql.storage.files.filesystem import filesystem_for
@@ -119,7 +120,7 @@ class _DeleteWriter:
         """
         triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = file.repeats(triple)
-        if not self._spec.allow_duplicate_deletes:
+        if self._spec.mode is not WriteMode.MERGE_WITH_REPEATS:
             self._duplicates += int(repeated.sum())
         deletes = (keys.column(ACTION).to_numpy() & DELETE) == DELETE
         self._matched += int((~deletes).sum())

@@ -23,7 +23,7 @@ from acidsql.acid.layout import (
     replaced_name,
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
-from acidsql.storage.event_records import Record, WriteSpec
+from acidsql.storage.event_records import Record, WriteMode, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.writing.placing import NewDirectory, place_directories
 from acidsql.storage.writing.plain_file import HowToWrite, insert_writer
@@ -117,7 +117,7 @@ def publish(
     files: Sequence[Record],
     directories: list[str],
     *,
-    overwrite: bool,
+    are_copies: bool = False,
 ) -> PublishedWrite:
     """Put checked files into their directories, and return what was published; after a failure, try
     to delete the directories.
@@ -129,7 +129,7 @@ def publish(
         files: The result of ``check_records``.
         directories: Receives each directory before the directory is put into place. After a
             failure, the caller finds here which directories may be left.
-        overwrite: Insert events go into ``base_N`` instead of ``delta_N_N_S``.
+        are_copies: The files are copies by LOAD DATA: plain files, in a table of any kind.
 
     Raises:
         FileExistsError: Somebody else has a directory of this name.
@@ -138,10 +138,10 @@ def publish(
     """
     grouped: dict[tuple[str, str], list[Record]] = {}
     for file in files:
-        name = _directory_name(spec, file.kind, overwrite)
+        name = _directory_name(spec, file.kind)
         grouped.setdefault((file.partition, name), []).append(file)
     markers = {} if spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
-    is_plain = spec.insert_only or spec.loaded
+    is_plain = spec.insert_only or are_copies
     new = [
         NewDirectory(
             f"{location}/{partition}" if partition else location,
@@ -167,7 +167,7 @@ def publish(
         write_id=spec.write_id,
         directories=tuple(directories),
         partitions=tuple(sorted({file.partition for file in files})),
-        overwrote=overwrite,
+        overwrote=spec.mode is WriteMode.OVERWRITE,
         rows=_row_changes(files),
     )
 
@@ -237,13 +237,13 @@ def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
         )
 
 
-def _directory_name(spec: WriteSpec, kind: str, overwrite: bool) -> str:
+def _directory_name(spec: WriteSpec, kind: str) -> str:
     """Return the name of the directory for files of a kind: a base if the statement overwrites,
     else a delta or delete delta.
     """
     if kind == "delete":
         return delete_delta_name(spec.write_id, spec.delete_statement_id)
-    if overwrite:
+    if spec.mode is WriteMode.OVERWRITE:
         return base_name(spec.write_id)
     return delta_name(spec.write_id, spec.insert_statement_id)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.partition_names import PartitionNames
 from acidsql.acid.table import Table
 from acidsql.errors import WriteError
-from acidsql.storage.event_records import VALUE, Record, WriteSpec
+from acidsql.storage.event_records import VALUE, Record, WriteMode, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.orc.options import OrcOptions
@@ -34,55 +34,37 @@ from acidsql.storage.writing.publish import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Save:
-    """The target and the settings of one write.
-
-    Attributes:
-        table: The target.
-        write_id: The transaction's write id in the table.
-        statement_ids: The statement ids of the delete events and of the insert events.
-        static_partition: The one directory of all new rows, if the statement names it; "" for an
-            unpartitioned table.
-        overwrite: Insert events become a base.
-        merge: The statement is a MERGE: a row that is changed twice is a MergeCardinalityError.
-        allow_duplicate_deletes: A row may be deleted twice.
-        names: The names of the partition directories; None: all are canonical.
-        partitions_max: The greatest number of partitions that new rows may go to.
-        loaded: The files are copies of other files, by LOAD DATA.
-        notes_replaced: See ``WriteSpec``.
-        is_fast: See ``job.write_events``.
-    """
-
-    table: Table
-    write_id: int
-    statement_ids: tuple[int, int]
-    static_partition: str | None = None
-    overwrite: bool = False
-    merge: bool = False
-    allow_duplicate_deletes: bool = False
-    names: PartitionNames | None = None
-    partitions_max: int = 1000
-    loaded: bool = False
-    notes_replaced: bool = False
-    is_fast: bool = True
-
-
 class TableWrite:
     """One statement's write to one table: at most one of the writing methods, then ``publish``.
 
     As a context manager it always removes its staging directory.
+
+    Args:
+        fs: The table's file system.
+        table: The target.
+        spec: The result of ``write_spec``.
+        partitions_max: The greatest number of partitions that new rows may go to.
+        is_fast: See ``job.write_events``.
 
     Attributes:
         directories: The directories that ``publish`` has moved into place, or may have moved before
             it failed.
     """
 
-    def __init__(self, fs: FileSystem, save: Save) -> None:
-        self._fs, self._save = fs, save
-        self._spec = self._own_spec = _spec(save)
+    def __init__(
+        self,
+        fs: FileSystem,
+        table: Table,
+        spec: WriteSpec,
+        *,
+        partitions_max: int = 1000,
+        is_fast: bool = True,
+    ) -> None:
+        self._fs, self._table = fs, table
+        self._partitions_max, self._is_fast = partitions_max, is_fast
+        self._spec = self._own_spec = spec
         self._files: list[Record] = []
-        self._has_staged = False
+        self._has_staged = self._has_copies = False
         self.directories: list[str] = []
 
     def __enter__(self) -> TableWrite:
@@ -145,36 +127,34 @@ class TableWrite:
         """Write the events in the driver if they are few and small, and the table has no SORTED BY;
         else by a job. Return the records.
         """
-        table = self._save.table
         # Arrow and Spark sort some values differently.
-        is_tried = few and not table.sort_columns
-        collected = collect_few(events, table, few, if_small=if_small) if is_tried else None
+        is_tried = few and not self._table.sort_columns
+        collected = collect_few(events, self._table, few, if_small=if_small) if is_tried else None
         if collected is None:
             return self._write_by_job(events)
-        return write_rows(collected, table, self._own_spec)
+        return write_rows(collected, self._table, self._own_spec)
 
     def _write_by_job(self, events: DataFrame) -> list[Record]:
         self._has_staged = True
-        return write_events(events, self._save.table, self._spec, is_fast=self._save.is_fast)
+        return write_events(events, self._table, self._spec, is_fast=self._is_fast)
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows in the driver; by a job if Python lacks a value, or the table
         has SORTED BY. Raises the errors of ``events``.
         """
-        table = self._save.table
         # Arrow and Spark sort some values differently.
-        collected = None if table.sort_columns else collect_rows(rows, table)
+        collected = None if self._table.sort_columns else collect_rows(rows, self._table)
         if collected is None:
             self.events(rows)
         else:
-            self._check_and_add(write_rows(collected, table, self._own_spec))
+            self._check_and_add(write_rows(collected, self._table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
         """Write a few rows of plain values, given by column, in the driver. Raises the errors of
         ``events``.
         """
-        table = self._save.table
-        self._check_and_add(write_rows(plain_rows(values, table), table, self._own_spec))
+        rows = plain_rows(values, self._table)
+        self._check_and_add(write_rows(rows, self._table, self._own_spec))
 
     def copies(self, sources: Sequence[SourceFile], spark: SparkSession | None) -> list[Record]:
         """Copy the files of LOAD DATA into the staging directory, unless ``publish`` can copy them
@@ -185,7 +165,7 @@ class TableWrite:
         Raises:
             WriteError: A file was changed or taken away since it was examined.
         """
-        if load.is_copied_in_place(sources, self._save.table.location):
+        if load.is_copied_in_place(sources, self._table.location):
             return load.records_in_place(sources, self._spec)
         self._has_staged = True
         if spark is None:
@@ -194,6 +174,7 @@ class TableWrite:
 
     def files(self, copies: list[Record]) -> None:
         """Take these copies as the files to publish. Raises WriteError for too many partitions."""
+        self._has_copies = True
         self._check_and_add(copies)
 
     def empty(self, partition: str) -> None:
@@ -209,7 +190,7 @@ class TableWrite:
         These are the partition that the statement names, and further directories with the values of
         the written partitions.
         """
-        static, written = self._save.static_partition, self.partitions
+        static, written = self._spec.static_partition, self.partitions
         replaced_partitions = written if static is None else {static}
         for partition in self._spec.partitions.same_values(replaced_partitions) - written:
             self.empty(partition)
@@ -234,58 +215,69 @@ class TableWrite:
         """
         if not self._files:
             return PublishedWrite()
-        location = self._save.table.location
         return publish(
             self._fs,
-            location,
+            self._table.location,
             self._spec,
             self._files,
             self.directories,
-            overwrite=self._save.overwrite,
+            are_copies=self._has_copies,
         )
 
     def _check_and_add(self, records: list[Record]) -> None:
         """Check records, and add their files to those to publish. Raises the errors of
         ``publish.check_records``, and WriteError if new rows go to too many partitions.
         """
-        self._files += check_records(records, merge=self._save.merge)
+        self._files += check_records(records, merge=self._spec.mode.is_merge)
         partitions = {file.partition for file in self._files if file.kind == "insert"}
-        if len(partitions) > self._save.partitions_max:
+        if len(partitions) > self._partitions_max:
             raise WriteError(
                 f"The statement would write to {len(partitions)} partitions, more than "
-                f"hive.exec.max.dynamic.partitions={self._save.partitions_max}.",
+                f"hive.exec.max.dynamic.partitions={self._partitions_max}.",
                 condition="TOO_MANY_DYNAMIC_PARTITIONS",
                 sqlstate="54000",
             )
+
+
+def write_spec(
+    table: Table,
+    write_id: int,
+    statement_ids: tuple[int, int],
+    mode: WriteMode,
+    *,
+    static_partition: str | None = None,
+    names: PartitionNames | None = None,
+    notes_replaced: bool = False,
+) -> WriteSpec:
+    """Return how one statement writes to a table, with a staging directory that does not exist yet.
+
+    ``statement_ids``: those of the delete events and of the insert events. ``names``: those of the
+    partition directories; None: all are canonical. `WriteSpec` explains the other arguments.
+
+    Raises:
+        SettingError: An ``orc.…`` or ``parquet.…`` property of the table is wrong.
+    """
+    delete_statement, insert_statement = statement_ids
+    unique = uuid.uuid4().hex[:12]
+    return WriteSpec(
+        staging=staging_directory(table.location, write_id, delete_statement, unique),
+        write_id=write_id,
+        insert_statement_id=insert_statement,
+        delete_statement_id=delete_statement,
+        row=RowSchema.from_fields((column.name, column.type) for column in table.columns),
+        not_null=_not_null(table),
+        mode=mode,
+        partitions=names or PartitionNames(table.partition_columns),
+        static_partition=static_partition if table.partition_columns else "",
+        is_bucketed=table.is_bucketed,
+        orc=OrcOptions.from_properties(table.properties),
+        insert_only=table.is_insert_only,
+        parquet=parquet_of(table),
+        notes_replaced=notes_replaced,
+    )
 
 
 def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
     data = [(column.name, column) for column in table.columns]
     partitions = [(f"{VALUE}{i}", column) for i, column in enumerate(table.partition_columns)]
     return tuple((name, c.name) for name, c in data + partitions if not c.nullable)
-
-
-def _spec(save: Save) -> WriteSpec:
-    """Return what the tasks must know, with a new staging directory that does not exist yet. Raises
-    SettingError for a wrong ``orc.…`` or ``parquet.…`` property of the table.
-    """
-    table = save.table
-    delete_statement, insert_statement = save.statement_ids
-    unique = uuid.uuid4().hex[:12]
-    return WriteSpec(
-        staging=staging_directory(table.location, save.write_id, delete_statement, unique),
-        write_id=save.write_id,
-        insert_statement_id=insert_statement,
-        delete_statement_id=delete_statement,
-        row=RowSchema.from_fields((column.name, column.type) for column in table.columns),
-        not_null=_not_null(table),
-        partitions=save.names or PartitionNames(table.partition_columns),
-        static_partition=save.static_partition,
-        is_bucketed=table.is_bucketed,
-        allow_duplicate_deletes=save.allow_duplicate_deletes,
-        orc=OrcOptions.from_properties(table.properties),
-        insert_only=table.is_insert_only,
-        loaded=save.loaded,
-        parquet=parquet_of(table),
-        notes_replaced=save.notes_replaced,
-    )
