@@ -68,10 +68,7 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         [(statement_demands.StatementDemands, "_plan_demands", {})],
         ["range scan"],
     ),
-    "sort by one number": (
-        [(job, "_sort_prefix", lambda _: []), (job, "_grouping_sort_key", plain_order)],
-        ["insert partitions", "update partitions"],
-    ),
+    "sort by a hash": ([(job, "_grouping_sort_key", plain_order)], ["insert partitions"]),
     "bucket sql": ([(job, "bucket_sql", nothing)], ["insert buckets", "small insert buckets"]),
     "unmeasured": ([(job, "unmeasured_batches", nothing)], ["insert select", "big upsert"]),
     "keys alone": ([(job, "repeatable_query", nothing)], ["delete 5 %"]),
@@ -185,7 +182,6 @@ class Statements:
             "merge partitions": lambda: sql(
                 f"MERGE INTO parts t USING two s ON t.id = s.id AND t.p = s.p {when}"
             ),
-            "update partitions": lambda: sql("UPDATE parts SET v = 'x' WHERE id % 2 = 0"),
             "insert partitions": lambda: sql(f"INSERT OVERWRITE parts_target {self.parts}"),
             "insert select": lambda: sql(f"INSERT OVERWRITE target {self.select}"),
             "insert buckets": lambda: sql(f"INSERT OVERWRITE target_b {self.select}"),

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from acidsql.errors import WriteError
 from acidsql.storage.event_records import (
@@ -66,11 +65,8 @@ def write_deletes(
 
 
 class _DeleteWriter:
-    """Writes delete keys into one file for each (partition, bucket id).
-
-    The keys of a file ascend. Keys of a few other files may come between them, because partitions
-    with the same hash come mixed (see ``job._sort_prefix``).
-    """
+    """Writes delete keys into one file for each (partition, bucket id). The keys of a file
+    ascend."""
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
         self._spec, self._task = spec, task
@@ -80,8 +76,10 @@ class _DeleteWriter:
         self._files = OpenFiles(_DeleteFile, self._finish)
 
     def write(self, keys: pa.RecordBatch) -> None:
-        for group, rows in self._file_keys(keys):
-            self._append(self._files.get(group), rows)
+        names = (PARTITION, BUCKET_ID)
+        for start, end in runs(keys.num_rows, [keys.column(name) for name in names]):
+            partition, bucket_id = (keys.column(name)[start].as_py() for name in names)
+            self._append(self._files.get((partition, bucket_id)), keys.slice(start, end - start))
 
     def close(self) -> list[Record]:
         """Close all files, and return the records: those of the files, and the numbers of rows that
@@ -96,22 +94,6 @@ class _DeleteWriter:
 
     def abort(self) -> None:
         self._files.abort()
-
-    def _file_keys(self, keys: pa.RecordBatch) -> Iterator[tuple[Group, pa.RecordBatch]]:
-        """Yield the keys of each file (partition, bucket id), each file once, its keys in the order
-        in which they came. Files whose keys came mixed are sorted apart, and then come in the
-        files' order.
-        """
-        names = (PARTITION, BUCKET_ID)
-        parts = list(runs(keys.num_rows, [keys.column(name) for name in names]))
-        firsts = pa.array([start for start, _ in parts])
-        groups = [tuple(row.values()) for row in keys.select(names).take(firsts).to_pylist()]
-        if len(set(groups)) < len(groups):  # partitions with the same hash came mixed
-            sort_keys = [(name, "ascending") for name in names]
-            yield from self._file_keys(keys.take(pc.sort_indices(keys, sort_keys)))  # a stable sort
-            return
-        for group, (start, end) in zip(groups, parts, strict=True):
-            yield group, keys.slice(start, end - start)
 
     def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
         """Write delete events for the keys that delete, each once. Count repeated keys as

@@ -133,14 +133,16 @@ def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return the records of the delete stage, lazily: the keys are shuffled by partition and bucket
-    id, and sorted; of equal keys the one that deletes comes first.
-    """
-    # Among equal keys the key that deletes comes first: ``delete_writer`` keeps the first.
-    deletes = keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
-        *_sort_prefix(spec), *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
+    """Return the records of the delete stage, lazily."""
+    return _arrange_keys(keys).mapInArrow(_delete_function(spec), _RECORD_DDL)
+
+
+def _arrange_keys(keys: DataFrame) -> DataFrame:
+    """Bring the keys of a file into one task, sorted, lazily; of equal keys the one that deletes
+    comes first, because ``delete_writer`` keeps the first."""
+    return keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
+        *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
     )
-    return deletes.mapInArrow(_delete_function(spec), _RECORD_DDL)
 
 
 def _delete_keys(events: DataFrame) -> DataFrame:
@@ -159,39 +161,6 @@ def _delete_keys(events: DataFrame) -> DataFrame:
     }
     columns = (f"{key_sql.get(name, name)} AS {name}" for name in ew.KEY_SCHEMA.names)
     return events.where(f"{ew.ACTION} >= {ew.DELETE}").selectExpr(*columns)
-
-
-def _sort_prefix(spec: ew.WriteSpec) -> list[Column]:
-    """Return a number for each key, before the key's own columns in the sort order; an empty list
-    for none.
-
-    Spark compares the numbers first, which is fast, and the columns only if the numbers are equal.
-    Within a partition the numbers ascend as the keys do. A partition counts by a hash, because the
-    order of partitions is free: the keys of one partition must only stay together. If partitions
-    have the same hash, their keys may alternate (``delete_writer`` keeps several files open). Large
-    row numbers give equal numbers. If the write ids need too many bits, there is no number.
-    """
-    # Even of half a million partitions hardly ever do more share a hash than files may be open.
-    partition_bits = 20 if spec.partitions.columns else 0
-    write_bits = spec.write_id.bit_length()
-    bucket_bits, statement_bits = BUCKET_ID_MAX.bit_length(), 2
-    row_bits = 63 - partition_bits - bucket_bits - write_bits - statement_bits
-    if row_bits < 1:
-        return []
-    rows = (1 << row_bits) - 1
-    coded = f"least({ew.BUCKET_PROPERTY} & {bucket_codec.MAX_STATEMENT_ID}, 2) + 1"
-    statement = f"if({_IS_CODED}, {coded}, 0)"
-    parts = [
-        (f"pmod(xxhash64({ew.PARTITION}), {1 << partition_bits})", bucket_bits),
-        (ew.BUCKET_ID, write_bits),
-        (ew.WRITE_ID, statement_bits),
-        (statement, row_bits),
-        (f"if({statement} = 3, {rows}L, least({ew.ROW_ID}, {rows}L))", 0),
-    ]
-    sql = "0L"
-    for part, next_bits in parts:
-        sql = f"shiftleft({sql} | CAST({part} AS BIGINT), {next_bits})"
-    return [F.expr(sql)]
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
