@@ -91,14 +91,16 @@ servers: ## Install PostgreSQL, MariaDB and Chromium for the tests, where apt-ge
 	@$(INSTALL_SERVERS)
 
 # Two processes share the modules out: of a statement the driver, the JVM and a worker do their parts
-# in turn, so one process keeps little more than one core busy. 5: pytest found no test to run.
+# in turn, so one process keeps little more than one core busy.
 AT_ONCE = -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: test
-test: install ## Run the whole suite: fast tests first, then those with Spark (ARGS="-k merge")
-	@$(WITH_JAVA) failed=0 && for tests in "not spark" "spark"; do \
-	  $(PY) -m pytest -m "$$tests" $(AT_ONCE) $(ARGS) || [ $$? -eq 5 ] || failed=1; \
-	done && exit $$failed
+test: install ## Run the tests of the day: fast ones first, then those with Spark (ARGS="-k merge")
+	@$(WITH_JAVA) $(PY) -m pytest $(AT_ONCE) $(ARGS)
+
+.PHONY: test-all
+test-all: install ## Run all tests, also rare ones: before a release, and after a change of a foundation
+	@$(WITH_JAVA) $(PY) -m pytest $(AT_ONCE) --tests all $(ARGS)
 
 ON_HIVE := dml streams cdc history/test_history_spark.py
 
@@ -135,7 +137,7 @@ mutants: install ## Try small faults one by one: the tests must notice each (ARG
 
 .PHONY: test-fast
 test-fast: install ## Run the tests that need no Spark
-	@$(PY) -m pytest -m "not spark" $(ARGS)
+	@$(PY) -m pytest -m "not spark" $(AT_ONCE) $(ARGS)
 
 .PHONY: sql
 sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'

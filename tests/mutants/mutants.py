@@ -7,6 +7,8 @@ Before that, the tests must pass over a copy without a fault.
 
     --only WORD   the mutants whose file or sentence contains the word
     --fast        only mutants whose tests need no Spark
+    --spark       only mutants whose tests need Spark
+    --tests day   only with the tests of the day, as ``make test`` (default: all, as ``test-all``)
     --at-once N   so many at a time (default 2)
 """
 
@@ -24,6 +26,7 @@ import tomllib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import repeat
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,8 +71,12 @@ def all_mutants() -> list[Mutant]:
     return mutants
 
 
-def run_tests(tests: Sequence[str], mutant: Mutant | None, *, needs_spark: bool) -> str:
+def run_tests(
+    tests: Sequence[str], mutant: Mutant | None, *, needs_spark: bool, choice: str
+) -> str:
     """Run tests over a copy of the project, with a fault or without one, until the first failure.
+
+    ``choice``: "all", or "day" for those of the named tests that belong to the tests of the day.
 
     Returns:
         The test that failed; "" if all pass; else, in brackets, why nothing can be said.
@@ -83,11 +90,12 @@ def run_tests(tests: Sequence[str], mutant: Mutant | None, *, needs_spark: bool)
             path = Path(directory) / mutant.file
             path.write_text(path.read_text().replace(mutant.old, mutant.new))
         marks = [] if needs_spark else ["-m", "not spark"]
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *marks]
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
         environment = {**os.environ, "PYTHONPATH": directory}
         ended = subprocess.run(
-            [*command, *tests], cwd=directory, env=environment, check=False,
-            capture_output=True, text=True, timeout=None if mutant is None else TIME_LIMIT_S,
+            [*command, "--tests", choice, *marks, *tests],
+            cwd=directory, env=environment, check=False, capture_output=True, text=True,
+            timeout=None if mutant is None else TIME_LIMIT_S,
         )  # fmt: skip
     if ended.returncode == 0:
         return ""
@@ -98,8 +106,8 @@ def run_tests(tests: Sequence[str], mutant: Mutant | None, *, needs_spark: bool)
     return failed[1]
 
 
-def try_mutant(mutant: Mutant) -> tuple[str, float]:
-    """Run a mutant's tests over a copy with the fault.
+def try_mutant(mutant: Mutant, choice: str) -> tuple[str, float]:
+    """Run a mutant's tests over a copy with the fault. ``choice``: as for ``run_tests``.
 
     Returns:
         The test that failed first, ``SURVIVED``, or in brackets why it was not tried; and the
@@ -107,20 +115,24 @@ def try_mutant(mutant: Mutant) -> tuple[str, float]:
     """
     start = time.monotonic()
     try:
-        killer = run_tests(mutant.tests, mutant, needs_spark=mutant.needs_spark) or "SURVIVED"
+        killer = run_tests(
+            mutant.tests, mutant, needs_spark=mutant.needs_spark, choice=choice
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         killer = "a test that waited for ever"
-    return killer, time.monotonic() - start
+    return killer or "SURVIVED", time.monotonic() - start
 
 
-def first_failure_without_fault(mutants: Sequence[Mutant]) -> str:
+def first_failure_without_fault(mutants: Sequence[Mutant], choice: str) -> str:
     """Return the first of the mutants' tests that fails, or cannot run, over an unchanged copy: it
     proves nothing. "" if all pass."""
     for needs_spark in (False, True):
         tests = {
             test for mutant in mutants if mutant.needs_spark == needs_spark for test in mutant.tests
         }
-        if tests and (failure := run_tests(sorted(tests), None, needs_spark=needs_spark)):
+        if not tests:
+            continue
+        if failure := run_tests(sorted(tests), None, needs_spark=needs_spark, choice=choice):
             return failure
     return ""
 
@@ -129,7 +141,10 @@ def main() -> None:
     """Try the mutants that the arguments choose, and print a table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", default="")
-    parser.add_argument("--fast", action="store_true")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--fast", action="store_true")
+    kind.add_argument("--spark", action="store_true")
+    parser.add_argument("--tests", choices=("day", "all"), default="all")
     parser.add_argument("--at-once", type=int, default=2)
     options = parser.parse_args()
     chosen = [
@@ -137,12 +152,14 @@ def main() -> None:
         for mutant in all_mutants()
         if options.only.lower() in f"{mutant.file} {mutant.breaks}".lower()
         and not (options.fast and mutant.needs_spark)
+        and not (options.spark and not mutant.needs_spark)
     ]
-    if failure := first_failure_without_fault(chosen):
+    if failure := first_failure_without_fault(chosen, options.tests):
         sys.exit(f"Without any fault, this fails already: {failure}")
     not_killed = 0
     with ThreadPoolExecutor(options.at_once) as pool:
-        for mutant, (killer, seconds) in zip(chosen, pool.map(try_mutant, chosen), strict=True):
+        outcomes = pool.map(try_mutant, chosen, repeat(options.tests))
+        for mutant, (killer, seconds) in zip(chosen, outcomes, strict=False):
             not_killed += killer == "SURVIVED" or killer.startswith("(")
             print(
                 f"{seconds:6.1f} s  {killer}\n          {mutant.file}: {mutant.breaks}", flush=True
