@@ -27,7 +27,7 @@ from acidsql.sql.text.tokens import SqlText
 from acidsql.statements.context.frames import named_frames
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.unit_of_work import Transaction
-from acidsql.storage.files.missing import name_missing_files
+from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.session.store_conf import hand_over_store_settings
@@ -92,7 +92,7 @@ def connect(
     need_workers(spark, place)
     if chosen.warm_workers == "connect":
         warm_workers(spark)
-    name_missing_files()
+    translate_file_errors()
     session = Session(spark, place, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session

@@ -58,7 +58,7 @@ class ArrowFileSystem(FileSystem):
         return bool(self._info(path).type != pafs.FileType.NotFound)
 
     def size(self, path: str) -> int:
-        """Return the bytes of a file. Raises FileNotFoundError, for a directory too."""
+        """Return the size of a file in bytes. Raises FileNotFoundError, for a directory too."""
         info = self._info(path)
         if info.type != pafs.FileType.File:
             raise no_such_file_error(path)
@@ -111,6 +111,7 @@ class ArrowFileSystem(FileSystem):
             raise no_such_file_error(path) from error
 
     def _is_missing(self, path: str, error: OSError) -> bool:
+        """Whether a path that led to an error does not exist. The file system is asked again."""
         return not self.exists(path)
 
     def remove_empty_directory(self, path: str) -> bool:

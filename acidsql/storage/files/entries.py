@@ -1,6 +1,7 @@
 """What a reader sees in a table's or partition's directory, before Hive's rules sort it.
 
-A half of a pair of directories is left out; a base says whether a compaction made it.
+A pair is a delta and the delete delta of the same name that one minor compaction has made. While
+only one half of a pair is there, it is left out.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
     moves a half away), the function lists again, because the directory may have mattered.
 
     Returns:
-        The entries; and in the same order, for each of them, what Hive's rules need.
+        The entries, sorted by name; and in the same order a ``Child`` for each: its name, whether
+        it is a directory, and whether Hive 3.1 marks it as a base of a compaction.
 
     Raises:
         FileNotFoundError: The directory is missing, or it changed again at every attempt.
-        FormatError: A file has the name of a directory, or a base's marker is damaged.
+        FormatError: A file has the name of a base or delta, or a base's marker is damaged.
     """
     for look in range(_LOOKS):
         shown_entries = [entry for entry in fs.list(path) if not is_hidden(entry.name)]
@@ -58,7 +60,8 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
 def is_lone_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
     """Whether a directory is one half of a pair, and the other half is not among these names.
 
-    The directory's mark is looked for only if its name may be that of a half.
+    The function lists the directory to find the mark of a half, but only if its name may be that of
+    a half. False for a file and a base.
 
     Raises:
         FileNotFoundError: The directory is gone; a worker may have moved the half away.
@@ -85,11 +88,12 @@ def _has_file(fs: FileSystem, path: str, name: str) -> bool:
 
 
 def read_child(fs: FileSystem, entry: Entry) -> Child:
-    """Return what Hive's rules need to know about a child of a table's or partition's directory.
+    """Return a child of a table's or partition's directory as a ``Child``: its name, whether it is
+    a directory, and whether Hive 3.1 marks it as a base of a compaction. A base is looked into.
 
     Raises:
         FileNotFoundError: The child is gone.
-        FormatError: A file has the name of a directory, or a base's marker is damaged.
+        FormatError: A file has the name of a base or delta, or a base's marker is damaged.
     """
     if not entry.is_dir and parse_directory(entry.name) is not None:
         raise FormatError(f"'{entry.path}' is no directory, or a dead link", path=entry.path)

@@ -37,7 +37,8 @@ _wrapper: list[Wrapper] = []
 
 
 def filesystem_for(location: str) -> FileSystem:
-    """The file system of a path or URI. The call is cheap enough for each file.
+    """Return the file system of a path or URI. Open file systems are kept, so the call is cheap
+    enough for each file.
 
     Raises:
         UnsupportedError: The location's scheme is unknown.
@@ -60,9 +61,11 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
 
 
 def _unwrapped_filesystem(location: str) -> FileSystem:
-    """Return the file system of a location, without the wrapper that a test may have installed. An
-    object store is opened with the settings that this process or task has now. The errors are those
-    of ``filesystem_for``."""
+    """Return the file system of a location, without the wrapper that a test may have installed.
+
+    An object store is opened with the settings that this process or task has now. Raises
+    UnsupportedError and SettingError as ``filesystem_for`` does.
+    """
     scheme, root = scheme_and_root(location)
     if scheme in OBJECT_STORES:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))

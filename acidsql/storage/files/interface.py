@@ -37,8 +37,8 @@ def no_such_file_error(path: str) -> FileNotFoundError:
 
 
 def length_of(file: BinaryIO) -> int:
-    """Return the bytes of an open file, without a request to an object store. The position in a
-    file that is not Arrow's moves to its end.
+    """Return the size of an open file in bytes, without a request to an object store. The position
+    in a file that is not Arrow's moves to its end.
     """
     size = getattr(file, "size", None)  # Arrow's files: on GCS none can be at its own end
     return file.seek(0, os.SEEK_END) if size is None else int(size())
@@ -66,15 +66,16 @@ class FileSystem:
     small_file = 0
 
     def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
-        """Return a file system with the same files, listed once for many questions.
+        """Return a file system that lists some directories now, and answers from these lists later.
 
         Args:
             location: A table's directory.
-            below: The directories below it that will be asked for (``[""]``: the table's own).
+            below: The paths of the directories below it that the caller will list (``[""]``: the
+                table's own).
 
         Returns:
-            A file system whose answers about these directories are as old as this call; this file
-            system itself, where each directory is listed quickly.
+            A file system for the same files: ``list`` of these directories is as old as this call.
+            It is this file system itself where a list takes little time.
         """
         return self
 
@@ -90,8 +91,8 @@ class FileSystem:
         raise NotImplementedError
 
     def list_if_there(self, path: str) -> _Entries:
-        """List the children of a directory; none if there is no such directory, or it is a
-        file.
+        """List the children of a directory; an empty list if there is no such directory, or it is
+        a file.
         """
         try:
             return self.list(path)
@@ -99,7 +100,7 @@ class FileSystem:
             return []
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or directory, or a link, even a broken one."""
+        """Whether there is a file, directory or link at a path, even a broken link."""
         raise NotImplementedError
 
     def is_link(self, path: str) -> bool:
@@ -107,11 +108,10 @@ class FileSystem:
         return False
 
     def first_link_on_path(self, location: str, below: str = "") -> str | None:
-        """Return the first link on a path: the table's directory, or a directory from there to
-        ``below``.
+        """Return the path of the first link among ``location``, the directories from there to
+        ``below``, and ``below`` itself (a path below ``location``). None if there is no link.
 
-        None if there is no link. Files behind a link may belong to somebody else. They are read,
-        but never deleted.
+        Files behind a link may belong to somebody else. They are read, but never deleted.
         """
         path = location
         for part in ("", *filter(None, below.split("/"))):
@@ -121,7 +121,7 @@ class FileSystem:
         return None
 
     def size(self, path: str) -> int:
-        """Return the bytes of a file. Raises FileNotFoundError."""
+        """Return the size of a file in bytes. Raises FileNotFoundError."""
         raise NotImplementedError
 
     def create_directory(self, path: str) -> None:
@@ -142,10 +142,11 @@ class FileSystem:
         raise NotImplementedError
 
     def copy_file(self, source: str, target: str) -> None:
-        """Copy a file of an object store within the store. An existing target is replaced.
+        """Copy a file within an object store; no other file system can. An existing target is
+        replaced.
 
-        The request may be carried out although it fails here, and later than it fails here.
-        Raises FileNotFoundError.
+        If this raises an error, the store may copy the file nevertheless, and later. Raises
+        FileNotFoundError without a source.
         """
         raise NotImplementedError
 

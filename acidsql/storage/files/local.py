@@ -128,8 +128,8 @@ def real_location(location: str) -> str:
     """Return the real path of a location: absolute, without links. Locations are stored in this
     form.
 
-    The scheme ``file:`` stays if it is there. For a location that is not on this machine, return
-    the normal form of the text.
+    A scheme ``file:`` stays. For a location that is not on this machine, return the normal form of
+    the text.
     """
     if not is_local(location):
         return normal(location)
@@ -138,8 +138,8 @@ def real_location(location: str) -> str:
 
 
 def real_locations(locations: Iterable[str]) -> Iterator[str]:
-    """Yield ``real_location`` of each location. This is fast if most of them have the same parent
-    directory.
+    """Yield ``real_location`` of each location, in order. This is fast if most of them have the
+    same parent directory.
     """
     above = cache(real_location)
     for location in locations:
@@ -154,8 +154,8 @@ def real_locations(locations: Iterable[str]) -> Iterator[str]:
 
 
 def _entry(parent: str, dir_entry: os.DirEntry[str]) -> Entry | None:
-    """Return the entry of a child, or of what its link leads to; a broken link counts as a file.
-    None if the child was deleted after the directory was read.
+    """Return a child of a directory as an ``Entry``. A link has the kind and size of its target; a
+    broken link counts as a file. None if the child was deleted after the directory was read.
     """
     try:
         is_dir = dir_entry.is_dir()

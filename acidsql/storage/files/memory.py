@@ -18,7 +18,7 @@ _files: dict[str, dict[str, bytes]] = {}  # by directory, then by path
 
 
 class _MemoryFile(io.BytesIO):
-    """A file for writing, kept when it is closed."""
+    """A file for writing. ``close`` puts its bytes into ``contents`` under its path."""
 
     def __init__(self, contents: dict[str, bytes], path: str) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class MemoryFileSystem(FileSystem):
         return io.BytesIO(self.read(path))
 
     def read(self, path: str) -> bytes:
-        """The whole file. Raises FileNotFoundError."""
+        """Return the bytes of a whole file. Raises FileNotFoundError."""
         try:
             return _files[path.rpartition("/")[0]][path]
         except KeyError:
@@ -57,12 +57,16 @@ MEMORY = MemoryFileSystem()
 
 
 def is_in_memory(path: str) -> bool:
-    """Whether a path is below a directory of ``new_directory``."""
+    """Whether a path is a directory that ``new_directory`` has made in this process, or is directly
+    in one. The file itself need not exist.
+    """
     return path.rpartition("/")[0] in _files or path in _files
 
 
 def new_directory() -> str:
-    """Make an empty directory in memory. ``MEMORY.delete_directory`` frees it."""
+    """Make an empty directory in memory, and return its path. ``MEMORY.delete_directory`` frees
+    it.
+    """
     path = f"{SCHEME}:/{uuid.uuid4().hex}"
     _files[path] = {}
     return path

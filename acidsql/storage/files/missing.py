@@ -46,7 +46,7 @@ _CLOSED = "Stream is closed!"
 _OURS = "_acidsql_names_missing_files"
 
 
-def name_missing_files() -> None:
+def translate_file_errors() -> None:
     """Make Spark raise SnapshotTooOldError, from now on, if a file of an ACID directory is gone,
     and FormatError if it is damaged.
 
@@ -79,7 +79,9 @@ def _wrap_convert_exception(pyspark_module: Any, error_in_arguments: Callable[..
 
 
 class _ServersError:
-    """An exception in a reply of the server, with the methods of Java's that are asked here."""
+    """An exception in a reply of a Spark Connect server, with those methods of a Java exception
+    that this module calls. Its class is itself: ``getClass().getName()`` is the Java class's name.
+    """
 
     def __init__(self, errors: Any, at: int) -> None:
         self._errors, self._own = errors, errors[at]
@@ -101,17 +103,19 @@ class _ServersError:
 def _error_in_reply(
     _: Any = None, __: Any = None, reply: Any = None, *___: Any
 ) -> _ServersError | None:
-    """Return the error in the third argument, a reply of a Spark Connect server; None if it has
-    none.
+    """Return the exception in the third argument, a reply of a Spark Connect server. None if the
+    reply has no exception, or if there is no third argument.
     """
     is_told = reply is not None and reply.HasField("root_error_idx")
     return _ServersError(reply.errors, reply.root_error_idx) if is_told else None
 
 
 def _translated_error(error: Any) -> AcidSqlError | None:
-    """Return our error for a Java exception: for the first in its chain of causes that is about a
-    missing or damaged file of an ACID directory, or has an error of ours from a Python task in
-    it. None if there is none, or if the network or the store caused it.
+    """Return the acidsql error that stands for a Java exception, or None.
+
+    It is made of the first exception in the chain of causes that is about a missing or damaged file
+    of an ACID directory, or has an acidsql error of a Python task in its message. None if there is
+    no such exception, if the network or the store caused it, or if ``error`` is None.
     """
     while error is not None:
         message = str(error.getMessage())
@@ -154,8 +158,8 @@ def _type_mismatch_error(path: str, message: str) -> FormatError | None:
 
 
 def _unreadable_file_error(path: str, error: Any) -> FormatError | None:
-    """Return the FormatError for a file that cannot be read; None if the network, the store or the
-    file system caused the error.
+    """Return the FormatError for a file that cannot be read, with the message of the last cause of
+    a Java exception. None if the network, the store or the file system caused the exception.
     """
     while True:
         kind, cause = str(error.getClass().getName()), error.getCause()

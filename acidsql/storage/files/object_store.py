@@ -49,19 +49,20 @@ class ObjectStore(ArrowFileSystem):
         return f"{self._bucket}{path.removeprefix(self._root)}".rstrip("/")
 
     def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
-        """Return a file system that answers from a listing of all objects below these directories,
-        made now; of the whole ``location`` if there are many. Raises FileNotFoundError.
+        """List all objects below some directories of ``location`` now, and return a file system
+        that answers from these lists. Many directories are listed as one, the whole ``location``.
+        Raises FileNotFoundError if a directory is missing.
         """
         paths = [f"{location}/{name}".rstrip("/") for name in below]
         if len(paths) > THREADS:  # otherwise they are listed at the same time
             paths = [location]
-        return _SeenAtOnce(
-            self, dict(zip(paths, run_in_threads(self._objects, paths), strict=True))
+        return _CachedListings(
+            self, dict(zip(paths, run_in_threads(self._list_objects, paths), strict=True))
         )
 
-    def _objects(self, path: str) -> list[_Object]:
-        """List all objects below a directory: the name below it, and its bytes (None for a
-        directory).
+    def _list_objects(self, path: str) -> list[_Object]:
+        """Return all objects below a directory, at any depth, in no order: for each the rest of its
+        path below the directory, and its size in bytes (None for a directory).
 
         Raises FileNotFoundError.
         """
@@ -73,15 +74,19 @@ class ObjectStore(ArrowFileSystem):
         ]
 
     def _is_missing(self, path: str, error: OSError) -> bool:
+        """Whether an error of the store says that there is no such object. The store is not
+        asked."""
         return is_gone(error)
 
     def create_directory(self, path: str) -> None:
-        # Nobody looks for a hidden directory before there is something in it.
+        """Make a directory and its parents; nothing if its name is hidden: nobody looks for a
+        hidden directory before there is something in it.
+        """
         if not is_hidden(path.rpartition("/")[2]):
             super().create_directory(path)
 
     def open_input(self, path: str) -> BinaryIO:
-        """Open an object for reading; a small one is read into memory now. Raises
+        """Open an object for reading; an object of up to 128 KiB is read into memory now. Raises
         FileNotFoundError.
         """
         # Arrow asks for the length first, and Python cannot tell it.
@@ -121,18 +126,22 @@ class GoogleStore(ObjectStore):
         FileNotFoundError.
         """
         base, children = path.rstrip("/"), dict[str, Entry]()
-        for below, size in self._objects(path):
+        for below, size in self._list_objects(path):
             name, _, rest = below.partition("/")
             is_dir = bool(rest) or size is None
             children[name] = Entry(name, f"{base}/{name}", is_dir, 0 if is_dir else size or 0)
         return sorted(children.values())
 
 
-class _SeenAtOnce(FileSystem):
-    """A file system that answers questions about some directories from one listing of each.
+class _CachedListings(FileSystem):
+    """A file system whose ``list`` answers from one earlier list of all objects below each root.
 
     A directory without files below it is not among its parent's children: an object that only
     stands for a directory is what tools leave, and no base or delta.
+
+    Args:
+        fs: The store. It is asked for all that is not below a root, and opens the files.
+        objects: For each root directory the objects below it.
     """
 
     has_directories = False
@@ -142,9 +151,9 @@ class _SeenAtOnce(FileSystem):
         self._children: dict[str, dict[str, Entry]] = {root: {} for root in objects}
         for root, root_objects in objects.items():
             for name, size in root_objects:
-                self._note(root, name, size)
+                self._add_object(root, name, size)
 
-    def _note(self, root: str, name: str, size: int | None) -> None:
+    def _add_object(self, root: str, name: str, size: int | None) -> None:
         """Add an object to the children of its directory, and each directory on the way below
         ``root`` to its parent's. A ``size`` of None is an empty directory, which its parent does
         not list.
@@ -161,14 +170,15 @@ class _SeenAtOnce(FileSystem):
             is_new = last not in self._children.setdefault(parent, {})
             self._children[parent][last] = Entry(last, path, True, 0)
 
-    def _knows(self, path: str) -> bool:
+    def _is_listed(self, path: str) -> bool:
+        """Whether a path is a root directory, or below one."""
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     def list(self, path: str) -> list[Entry]:
-        """List the children of a directory, sorted by name; outside of the listed directories, ask
-        the store. Raises FileNotFoundError.
+        """Return the children of a directory, sorted by name. For a directory that is not below a
+        root, ask the store. Raises FileNotFoundError.
         """
-        if not self._knows(path):
+        if not self._is_listed(path):
             return self._fs.list(path)
         if path not in self._children:
             raise no_such_file_error(path)

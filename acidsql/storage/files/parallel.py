@@ -17,8 +17,8 @@ _PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a p
 
 
 def map_ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
-    """Yield the results of ``work`` for the items, in order. While the caller uses one, threads
-    work on the next eight. An error of ``work`` is raised at its item.
+    """Yield the results of ``work`` for the items, in order. While the caller uses a result,
+    threads work on the next eight items. An error of ``work`` is raised at its item.
     """
     with ThreadPoolExecutor(_AHEAD) as pool:
         working = deque[Future[_Result]]()

@@ -18,10 +18,11 @@ def discover_partitions(
     columns: Sequence[str],
     map_level: _Map = map,
 ) -> list[str]:
-    """Find partition directories on disk by their names, and return them sorted: ``p1=a/p2=1``;
-    [""] without partition columns.
+    """Find the partitions' directories on disk by their names, and return their paths below
+    ``location``, sorted: ``p1=a/p2=1``; [""] without partition columns.
 
-    Only directories of all the columns, in this order, count; their names may differ in case.
+    Only directories of all the columns, in this order, count; the columns' names may differ in
+    case. Hidden directories are left out.
 
     Args:
         list_children: The file system's ``list``; ``list_if_there`` if directories may be missing.
@@ -36,6 +37,7 @@ def discover_partitions(
     for column in columns:
 
         def partitions_below(prefix: str, column: str = column) -> list[str]:
+            """Return the paths below ``location`` of a directory's children ``column=value``."""
             path = f"{location}/{prefix}" if prefix else location
             try:
                 entries = list_children(path)
@@ -51,8 +53,8 @@ def discover_partitions(
 
 
 def is_partition(name: str, column: str) -> bool:
-    """Whether a name is ``column=value``, the directory of a partition. The column's case does not
-    count.
+    """Whether a name is ``column=value``, that of a partition's directory, and not hidden. The
+    column's case does not count.
     """
     if "=" not in name or is_hidden(name):
         return False

@@ -21,7 +21,7 @@ from acidsql.errors import FormatError
 from acidsql.storage.event_records import KEYS
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
-from acidsql.storage.files.missing import name_missing_files
+from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.files.partition_tree import discover_partitions
 from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.reading.pruning.bucket_pruning import prune_buckets
@@ -195,7 +195,7 @@ def read(
         FormatError: The directory is missing or breaks Hive's rules, or no file has the columns.
         UnsupportedError: ``file_format`` is another format.
     """
-    name_missing_files()
+    translate_file_errors()
     path = str(path)
     if not is_local(path):
         hand_over_store_settings(spark)

@@ -36,8 +36,8 @@ class HadoopConf:
         self._names_read: set[str] = set()
 
     def text(self, name: str) -> str | None:
-        """Return a setting's value; None if it is unset. ``unread_names`` leaves out all names
-        asked here.
+        """Return a setting's value; None if it is unset. The setting counts as read: see
+        ``unread_names``.
         """
         self._names_read.add(name)
         return self._settings[name][1].strip() or None if name in self._settings else None
@@ -92,8 +92,8 @@ class HadoopConf:
                 raise self.setting_error(name, why)
 
     def setting_error(self, name: str, fault: str) -> SettingError:
-        """Return the error for a setting that is given; it shows the value, unless it is
-        secret.
+        """Return the error ``name=value fault.`` for a setting; a secret value is left out. Raises
+        KeyError if the setting is unset.
         """
         full_name, value = self._settings[name]
         shown_setting = full_name if is_secret(full_name) else f"{full_name}={value}"

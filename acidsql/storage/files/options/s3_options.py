@@ -305,6 +305,7 @@ def _is_address(host: str) -> bool:
 
 
 def _is_host_name(bucket: str) -> bool:
+    """Whether a bucket's name can be the first part of a host's name: it has no dot or capital."""
     return _IN_HOST.fullmatch(bucket) is not None
 
 

@@ -40,8 +40,8 @@ def register(settings: Mapping[str, str]) -> None:
 
 
 def settings_here() -> Mapping[str, str]:
-    """Hadoop's settings of object stores, by name: those of the running task; outside of a task
-    those that were registered last; none if there are none, so that Arrow's own chain decides."""
+    """Return Hadoop's settings of object stores, name → value: those of the running task; outside
+    of a task those that were registered last. Without settings, Arrow's own chain decides."""
     task = _task()
     if task is not None:
         return _task_settings(task)
@@ -49,7 +49,8 @@ def settings_here() -> Mapping[str, str]:
 
 
 def _task() -> Any | None:
-    """The task that Spark runs in this process. A worker has imported PySpark before us."""
+    """Return the context of the task that Spark runs in this process; None outside of a task. A
+    worker has imported PySpark before us."""
     module = sys.modules.get("pyspark.taskcontext")
     return None if module is None else module.TaskContext.get()
 
@@ -76,8 +77,8 @@ def _task_settings(task: Any) -> Mapping[str, str]:
 def open_store(scheme: str, authority: str, conf: Mapping[str, str]) -> pafs.FileSystem:
     """Open a bucket's or container's file system. Its own paths begin with the bucket's name.
 
-    Settings that are not understood are logged once. This asks the store whether the bucket is
-    there.
+    A warning in the log names the settings that have no effect. The store is asked whether the
+    bucket is there.
 
     Args:
         scheme: ``s3a`` (``s3`` and ``s3n`` are the same), ``gs`` or ``abfss`` (``abfs``).
@@ -109,7 +110,8 @@ def _store_kind(
     scheme: str, authority: str, conf: Mapping[str, str]
 ) -> tuple[str, HadoopConf, tuple[str, ...], Callable[[], pafs.FileSystem]]:
     """Return what ``open_store`` needs of a kind of store: the bucket, its settings, beginnings of
-    the names of settings that do not matter, and a function that opens it. Raises SettingError.
+    the names of settings that do not matter, and a function that opens the store. Raises
+    SettingError if a setting is wrong, or Arrow cannot obey it.
     """
     if scheme in S3_SCHEMES:
         hadoop_conf = s3_options.s3_conf(conf, authority)
@@ -129,8 +131,8 @@ def _store_kind(
 
 @lru_cache(maxsize=64)  # once for each place and list of names
 def _warn_of_ignored_settings(place: str, names: tuple[str, ...]) -> None:
-    """Log a warning that settings have no effect, once for each place and list; nothing in a
-    worker.
+    """Log a warning that the settings of these names have no effect, once for each place and list.
+    Log nothing in a worker, or without names.
     """
     if names and _task() is None:
         _log.warning(
@@ -162,8 +164,8 @@ def _need_bucket(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: H
 
 
 def _unopened_store_error(place: str, message: str) -> SettingError:
-    """Return the error for a store that cannot be opened, with advice by the words of the message;
-    it has a condition of its own if the store does not answer.
+    """Return the error for a store that cannot be opened, with advice by the words of the message.
+    If the store does not answer, the condition is OBJECT_STORE_UNAVAILABLE.
     """
     if "ExpiredToken" in message or "EXPIRED_TOKEN" in message:
         advice = "The session token has expired. Set new keys, and call acidsql.connect again."
