@@ -20,7 +20,7 @@ from acidsql.storage.checking.directories import CatalogFacts
 from acidsql.storage.checking.statistics import Totals
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.encoding.footer import read_checked_footer, read_footer
-from acidsql.storage.orc.encoding.stripe import ROW_INDEX, stripe_footer
+from acidsql.storage.orc.encoding.stripe import ROW_INDEX, read_stripe_footer
 from acidsql.storage.reading.pruning.inventory import inventory
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -130,7 +130,7 @@ def test_a_flipped_bit_is_found_if_it_contradicts_the_statistics(files):
     assert files.check() == []  # neither the first nor the last text, and as long as before
     with path.open("rb") as opened:
         footer, _, script = read_checked_footer(opened, len(data))
-        streams = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
+        streams = read_stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
     (write_ids,) = (s for s in streams.streams if (s.column, s.kind) == (2, 1))
     changed = bytearray(data)
     changed[footer.stripes[0].offset + write_ids.offset + write_ids.length - 1] ^= 2

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from acidsql.acid.values.types import parse_type
-from acidsql.storage.orc.casts import cast_values, java_text, parsed_double
+from acidsql.storage.orc.casts import cast_values, java_text, parse_double
 from acidsql.storage.orc.row_schema import arrow_type
 
 
@@ -44,9 +44,9 @@ TEXTS = {
 
 
 def test_a_text_becomes_the_double_that_java_reads_or_null():
-    assert {text: parsed_double(text) for text in TEXTS} == TEXTS
-    assert str(parsed_double("-0")) == "-0.0"
-    assert str(parsed_double(" -NaN")) == "nan"
+    assert {text: parse_double(text) for text in TEXTS} == TEXTS
+    assert str(parse_double("-0")) == "-0.0"
+    assert str(parse_double(" -NaN")) == "nan"
 
 
 def test_numbers_days_and_times_become_texts_without_what_says_nothing():

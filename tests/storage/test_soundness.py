@@ -17,7 +17,7 @@ from acidsql.storage.orc import soundness
 from acidsql.storage.orc.encoding import rle
 from acidsql.storage.orc.encoding.footer import read_checked_footer
 from acidsql.storage.orc.encoding.run_bounds import are_within, is_sum_within
-from acidsql.storage.orc.encoding.stripe import LENGTH, SECONDARY, stripe_footer
+from acidsql.storage.orc.encoding.stripe import LENGTH, SECONDARY, read_stripe_footer
 from acidsql.storage.reading.events import orc_reader
 
 ROWS = 300
@@ -43,7 +43,7 @@ def places(data, kind, column):
     footer, _, script = read_checked_footer(BytesIO(data), len(data))
     (stripe,) = footer.stripes
     number = footer.types[0].children["iamntb".index(column)]
-    streams = stripe_footer(lambda a, b: data[a:b], stripe, script.compression).streams
+    streams = read_stripe_footer(lambda a, b: data[a:b], stripe, script.compression).streams
     found = next(one for one in streams if (one.kind, one.column) == (kind, number))
     return stripe.offset + found.offset, found.length
 
@@ -146,9 +146,9 @@ def test_a_text_of_a_large_stripe_is_no_longer_than_its_column(tmp_path, monkeyp
 def test_a_stripe_without_all_columns(tmp_path, monkeypatch):
     data = a_file("uncompressed")
     footer, _, script = read_checked_footer(BytesIO(data), len(data))
-    found = stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
+    found = read_stripe_footer(lambda a, b: data[a:b], footer.stripes[0], script.compression)
     short = type(found)(found.streams, found.has_new_runs[:-1], found.zone)
-    monkeypatch.setattr(soundness, "stripe_footer", lambda *_: short)
+    monkeypatch.setattr(soundness, "read_stripe_footer", lambda *_: short)
     assert "a stripe has not all columns" in refused(tmp_path, data)
 
 

@@ -28,7 +28,7 @@ from acidsql.storage.orc.encoding.protobuf import (
     decode_fields,
     encode_fields,
 )
-from acidsql.storage.orc.encoding.stripe import StripeFooter, stripe_footer
+from acidsql.storage.orc.encoding.stripe import StripeFooter, read_stripe_footer
 from acidsql.storage.orc.row_schema import exact_children, nested_array
 from acidsql.storage.orc.soundness import check_stripes
 from acidsql.storage.orc.writer import BATCH_BYTES, BATCH_ROWS
@@ -45,7 +45,7 @@ _TEXTS = ("string", "varchar", "char", "binary")
 
 
 class OrcBatches:
-    """The batches of an open file. Iterate over the object once.
+    """The rows of an open file, in batches. Iterate over the object once.
 
     Args:
         file: The file, with random access. It must stay open. Other threads read it, too.
@@ -53,7 +53,8 @@ class OrcBatches:
 
     Attributes:
         footer: The file's footer.
-        is_cut: Whether a timestamp that was read is finer than a microsecond.
+        is_cut: Whether one of the timestamps yielded so far is finer than a microsecond in the
+            file; its value is rounded down.
 
     Raises:
         FormatError: The file is not an ORC file, or is damaged.
@@ -66,11 +67,16 @@ class OrcBatches:
             raise FormatError("the ORC file has no columns")
         self._moments = {i for i, n in enumerate(self.footer.types) if n.kind == "timestamp"}
         self._above = _containing_types(self.footer, self._moments)
-        self._rows = _rows_at_once(message, self.footer)
+        self._rows = _batch_rows(message, self.footer)
         tail = orc_footer.encode_tail(_footer_for_arrow(message, self.footer), self._script)
         self._head = FileHead(file, length - self._script.length - self._script.footer_length, tail)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Check all stripes, then yield the rows in batches, in the file's order; no empty batch.
+
+        The batches have the file's column names, and timestamps in microseconds without a zone.
+        When the iteration ends, the file may be closed. Raises FormatError for a damaged file.
+        """
         stripes, rows_left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
         moments: Moments | None = None
         check_stripes(self._head.read_at, self.footer, self._script)
@@ -92,9 +98,9 @@ class OrcBatches:
             self._head.close()
 
     def stripe_footers(self) -> Iterator[StripeFooter]:
-        """Yield the footer of each stripe."""
+        """Read and yield the footer of each stripe. Call this before the iteration ends."""
         for stripe in self.footer.stripes:
-            yield stripe_footer(self._head.read_at, stripe, self._script.compression)
+            yield read_stripe_footer(self._head.read_at, stripe, self._script.compression)
 
     def _unfinished_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches as Arrow's dataset reads them with the changed footer: columns are
@@ -114,7 +120,7 @@ class OrcBatches:
         BIGINTs.
 
         ``moments``: the timestamps of the batch's stripe, from which the next ones are taken; None
-        if the file has none. Notes in ``is_cut`` if one was finer than a microsecond.
+        if the file has none. ``is_cut`` becomes True if a timestamp is finer than a microsecond.
         """
         root = self.footer.types[0]
         columns = batch.columns
@@ -140,11 +146,11 @@ class OrcBatches:
         pairs = zip(parts, self.footer.types[number].children, strict=True)
         timed_parts = [self._restore_timestamps(part, child, moments) for part, child in pairs]
         return nested_array(
-            array.is_null(), offsets, timed_parts, _type_of(array.type, timed_parts)
+            array.is_null(), offsets, timed_parts, _nested_type(array.type, timed_parts)
         )
 
 
-def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
+def _nested_type(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
     """Return a nested type like ``kind``, whose parts have the types of these arrays."""
     types = [part.type for part in parts]
     if pa.types.is_struct(kind):
@@ -153,7 +159,9 @@ def _type_of(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
 
 
 def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
-    """Return the numbers of the nested types that contain some of these columns; no UNIONTYPE."""
+    """Return the numbers of the nested types that contain one of these columns at any depth. A
+    UNIONTYPE is left out, as if it had no children.
+    """
     containing: set[int] = set()
     for number in reversed(range(len(footer.types))):  # children have higher numbers than parents
         node = footer.types[number]
@@ -165,7 +173,7 @@ def _containing_types(footer: Footer, columns: set[int]) -> set[int]:
 
 def _footer_for_arrow(message: bytes, footer: Footer) -> bytes:
     """Return the Footer message changed for Arrow: columns are named ``c0``, ``c1`` … by position,
-    and timestamps are BIGINTs.
+    fields of structs as Java reads their names, and timestamps are BIGINTs.
     """
     fields: list[Field] = []
     number = 0
@@ -183,9 +191,9 @@ def _footer_for_arrow(message: bytes, footer: Footer) -> bytes:
     return encode_fields(fields)
 
 
-def _rows_at_once(message: bytes, footer: Footer) -> int:
-    """Estimate with how many rows a batch has about BATCH_BYTES, from the file's statistics; at
-    least 1, at most BATCH_ROWS.
+def _batch_rows(message: bytes, footer: Footer) -> int:
+    """Return the number of rows that have about BATCH_BYTES, estimated from the file's statistics;
+    at least 1, at most BATCH_ROWS.
     """
     columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
     size = 1
@@ -204,7 +212,9 @@ def _rows_at_once(message: bytes, footer: Footer) -> int:
 
 
 class FileHead:
-    """The first bytes of a file, followed by other bytes. Threads may share a Head.
+    """The first bytes of a file, followed by other bytes. Threads may share a FileHead.
+
+    If the file's part has up to 1 MiB, the constructor reads it into memory.
 
     Args:
         file: The file, with random access.
@@ -235,7 +245,7 @@ class FileHead:
 
         Raises:
             FormatError: The file is shorter than it should be.
-            ValueError: The Head is closed, and the bytes are not in memory.
+            ValueError: ``close`` was called, and the bytes are not in memory.
         """
         if self._data is not None:
             return self._data[start:end]
@@ -284,7 +294,7 @@ class FileHead:
 
 
 class _HeadReader(io.RawIOBase):
-    """A Head as a file with a position of its own."""
+    """A FileHead as a file with a position of its own."""
 
     def __init__(self, head: FileHead) -> None:
         self._head, self._at = head, 0
@@ -304,8 +314,8 @@ class _HeadReader(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return up to ``size`` bytes from the position on, and move it; all of them for None or
-        below 0.
+        """Return up to ``size`` bytes from the position on, and move the position behind them. For
+        a ``size`` of None or below 0, return all.
         """
         bytes_left = max(0, self._head.size - self._at)
         size_now = bytes_left if size is None or size < 0 else min(size, bytes_left)

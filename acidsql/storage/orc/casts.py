@@ -79,7 +79,7 @@ def _as_double(array: pa.Array) -> pa.Array:
     """
     kind = array.type
     if pa.types.is_string(kind):
-        return _converted_values(array, parsed_double, pa.float64())
+        return _converted_values(array, parse_double, pa.float64())
     if pa.types.is_decimal(kind):
         return _converted_values(
             array, float, pa.float64()
@@ -94,12 +94,15 @@ def _as_double(array: pa.Array) -> pa.Array:
 def _converted_values(
     array: pa.Array, convert: Callable[[Any], Any], kind: pa.DataType
 ) -> pa.Array:
+    """Return an array of type ``kind`` with the result of ``convert`` for each value; NULL stays
+    NULL.
+    """
     values = array.to_pylist()
     return pa.array([None if value is None else convert(value) for value in values], kind)
 
 
 def _truncate_texts(array: pa.Array, target: HiveType) -> pa.Array:
-    """Cut texts to the length of a CHAR or VARCHAR; other texts stay."""
+    """Return texts cut to the length of a CHAR or VARCHAR; for a STRING the texts themselves."""
     if not target.parameters or (pc.max(pc.utf8_length(array)).as_py() or 0) <= (
         length := target.parameters[0]
     ):
@@ -108,6 +111,7 @@ def _truncate_texts(array: pa.Array, target: HiveType) -> pa.Array:
 
 
 def _decimal_text(value: Decimal) -> str:
+    """Return a DECIMAL as text, without an exponent or zeros at the end of its fraction."""
     text = f"{value:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -167,10 +171,11 @@ def java_text(value: float) -> str | None:
 
 
 def _digits(value: Decimal) -> str:
+    """Return a number's digits without sign, point, or zeros at the end."""
     return "".join(map(str, value.as_tuple().digits)).rstrip("0")
 
 
-def parsed_double(text: str) -> float | None:
+def parse_double(text: str) -> float | None:
     """Return the value that ``Double.parseDouble`` of Java gives a text; None if Java would refuse
     it.
     """

@@ -35,9 +35,9 @@ _GONE_MESSAGES = (
 def naming_damage(path: str) -> Iterator[None]:
     """Raise FormatError with the path if the file that the block reads is damaged.
 
-    Any error of a decoder counts as damage. Errors of the file system stay as they are: an
-    unreachable file need not be damaged. A file that disappears from an object store while it is
-    read is a FileNotFoundError.
+    Any error of a decoder counts as damage. Errors of the file system and the object store pass: an
+    unreachable file need not be damaged. If the object store says that the file is gone, raise
+    FileNotFoundError.
     """
     try:
         yield
@@ -50,15 +50,18 @@ def naming_damage(path: str) -> Iterator[None]:
             if is_gone(error):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from error
             raise
-        raise damaged_file_error(path, _words(error)) from error
+        raise damaged_file_error(path, _error_text(error)) from error
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether an object store says that there is no such object."""
+    """Whether an error is an object store's, and says that there is no such object. False for an
+    error that has a number (``errno``).
+    """
     return error.errno is None and any(words in str(error) for words in _GONE_MESSAGES)
 
 
 def _is_of_store(error: OSError) -> bool:
+    """Whether a request to an object store has failed, as Arrow's message says."""
     return any(words in str(error) for words in _OF_STORES)
 
 
@@ -86,6 +89,9 @@ def reason_of(error: FormatError) -> str:
     return str(error.parameters.get("reason", error.message))
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
+    """Return the first line of an error's message, without a dot at its end; without a message the
+    name of the error's class.
+    """
     lines = str(error).strip().splitlines()
     return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -25,7 +25,8 @@ _Int64s = npt.NDArray[np.int64]
 
 
 class EventFileWriter:
-    """Writes one file of events. The events must come in ascending order of row id (I4).
+    """Writes one file of events. The events must come in ascending order of row id: original write
+    id, bucket property, ``rowId``.
 
     Args:
         file: The result of ``FileSystem.open_output``; the writer closes it.
@@ -79,7 +80,13 @@ class EventFileWriter:
         bucket_properties: npt.ArrayLike,
         row_ids: npt.ArrayLike,
     ) -> None:
-        """Add insert events that keep their row ids; the user's columns by position.
+        """Add insert events that keep their row ids.
+
+        Args:
+            batch: The user's columns, by position.
+            write_ids: For each event its write id, the original and the current one.
+            bucket_properties: For each event its bucket property.
+            row_ids: For each event its ordinal (``rowId``).
 
         Raises:
             WriteError: The number of columns is wrong, or a value cannot be stored.
@@ -115,8 +122,8 @@ class EventFileWriter:
         self._add(event.DELETE, writes, buckets, ordinals, deleting, row)
 
     def close(self) -> FileStats:
-        """Write the remaining events, complete the footer, close (and sync) the file; return its
-        counts.
+        """Write the remaining events, complete the footer, and close (and sync) the file. Return
+        the numbers of its events, bytes and stripes.
 
         Raises:
             WriteError: A value cannot be stored, or the writer lost rows.
@@ -166,6 +173,7 @@ class EventFileWriter:
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._event_schema))
 
     def _write(self, table: pa.Table) -> None:
+        """Write events to the file, and keep their row ids if a stripe may have ended."""
         self._keys.add(table, a_stripe_ended=self._orc.write(table))
 
 
@@ -192,7 +200,9 @@ class _StripeKeys:
         self._rows += table.num_rows
 
     def last_keys(self, stripe_rows: tuple[int, ...]) -> list[event.RowId]:
-        """The row id of each stripe's last event.
+        """Return the row id of each stripe's last event, in the order of the stripes.
+
+        ``stripe_rows``: the number of events in each stripe, from the footer.
 
         Raises:
             WriteError: The writer ended a stripe unnoticed, or lost rows. The file must not be

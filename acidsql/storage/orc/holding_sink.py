@@ -41,17 +41,19 @@ class HoldingSink:
             self.file.close()
 
     def read_held(self, start: int, size: int) -> bytes:
-        """Return ``size`` of the held bytes, from position ``start`` of them on."""
+        """Return up to ``size`` of the held bytes, from the position ``start`` among them on."""
         self.held.seek(start)
         return self.held.read(size)
 
     def pass_on(self, start: int, end: int) -> None:
-        """Write a part of the held bytes to the file. They stay held."""
+        """Write the held bytes from ``start`` to ``end`` (positions among them) to the file. They
+        stay held.
+        """
         for at in range(start, end, _BLOCK):
             self.write_out(self.read_held(at, min(_BLOCK, end - at)))
 
     def write_out(self, data: bytes) -> None:
-        """Write directly to the file."""
+        """Write bytes to the file, even after ``hold``."""
         self.file.write(data)
         self.written += len(data)
 

@@ -28,7 +28,9 @@ _MIN, _MAX, _MIN_UTC, _MAX_UTC = 1, 2, 3, 4  # fields of DateStatistics, Timesta
 
 
 def is_foreign_proleptic(footer: Footer) -> bool:
-    """Whether a file is proleptic, and another writer than ours has written it."""
+    """Whether a file declares the proleptic calendar, and another writer than ours (ORC's C++
+    writer) has written it.
+    """
     return footer.calendar == CALENDAR_PROLEPTIC and footer.writer != _CPP
 
 
@@ -46,6 +48,9 @@ def may_hold_lost_days(footer: Footer) -> bool:
 
 
 def _may_be_lost(first: int, last: int) -> bool:
+    """Whether the days from ``first`` to ``last`` (since 1970) include a day that Spark's reader
+    shows as another.
+    """
     return first < FIRST_DAY or (first <= LOST_TO and last >= LOST_FROM)
 
 
@@ -65,6 +70,7 @@ def _day_ranges(footer: Footer) -> Iterator[tuple[int, int]]:
 
 
 def _date_bounds(statistics: dict[int, int | bytes]) -> tuple[int, int]:
+    """Return the first and last day of a DATE column. Raises FormatError without bounds."""
     days = dict(decode_fields(as_bytes(statistics.get(_DATES))))
     return _zigzag_decoded(days, _MIN), _zigzag_decoded(days, _MAX)
 

@@ -93,6 +93,7 @@ class OrcOptions:
         0).
 
         Without row indexes there are none. A name of a nested column stands for all its fields.
+        BOOLEAN columns get none.
 
         Args:
             row: The user's columns, as one struct. Names that it does not have (any more) are
@@ -141,8 +142,10 @@ def check_bloom_filter_columns(options: OrcOptions, row: HiveType) -> None:
 def _nodes(
     node: HiveType, number: int, path: tuple[str, ...]
 ) -> Iterator[tuple[int, tuple[str, ...], HiveType]]:
-    """Yield a node and all nodes below it, in pre-order: number, path of lower-case names, and
-    type.
+    """Yield a node of a type and all nodes below it, in pre-order: number, path of lower-case
+    names, and type. Children of an array or map have the names ``_0`` and ``_1``.
+
+    ``number`` and ``path``: those of ``node``.
     """
     yield number, path, node
     number += 1
@@ -160,9 +163,9 @@ _Read = Callable[[str, str], Any]
 
 
 def _option_and_reader(key: str) -> tuple[str, _Read] | None:
-    """Return the option that a property sets, and a function that reads its text; None if the
-    property has no effect on readers. Raises SettingError for an unknown or refused property; case
-    counts.
+    """Return the option that a property sets, and a function (key, text) → value that reads it.
+    None if the property has no effect on readers. Raises SettingError for an unknown or refused
+    property; case counts.
     """
     if key in _READERS:
         return _READERS[key]
@@ -207,6 +210,9 @@ def _integer_reader(low: int, high: int, *, or_zero: bool = False) -> _Read:
 
 
 def _read_block_size(key: str, value: str) -> int:
+    """Return a number of bytes, rounded up to a multiple of 64 KiB, but less than 8 MiB. Raises
+    SettingError.
+    """
     size: int = _integer_reader(1, _BLOCK_END - 1)(key, value)
     return min(-(-size // _BLOCK) * _BLOCK, _BLOCK_END - _BLOCK)
 
@@ -227,6 +233,7 @@ def _read_probability(key: str, value: str) -> float:
 
 
 def _read_names(_: str, value: str) -> tuple[str, ...]:
+    """Return the names in a text, which commas separate, without blanks around them."""
     return tuple(name.strip() for name in value.split(",") if name.strip())
 
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 class PendingRows:
     """Collects batches and writes them as one table, because writing few rows at a time is slow.
 
-    The collected batches never have more than ``most_bytes``, unless it is a single batch. A single
-    batch is not copied.
+    The collected batches never have more than ``most_bytes``, unless there is a single batch. A
+    single batch is not copied.
 
     Args:
         write: Writes a table.
@@ -30,8 +30,8 @@ class PendingRows:
         return self._bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. This may write the batches collected before, these together with the new
-        one, or the new one alone after them.
+        """Add a batch. If the limits demand it, write the batches collected before, then (or
+        instead) all batches that wait, the new one included.
         """
         size = batch.nbytes
         if self._bytes + size > self._most_bytes:

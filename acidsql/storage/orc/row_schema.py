@@ -103,7 +103,9 @@ class RowSchema:
         return pa.schema(list(self.struct))
 
     def event_type(self) -> HiveType:
-        """Return Hive's type of the whole event, ``row`` included."""
+        """Return Hive's type of an event: a struct of five columns and ``row``, the user's
+        columns.
+        """
         kinds = ("int", "bigint", "int", "bigint", "bigint")
         children = (*(HiveType(kind) for kind in kinds), self.hive)
         return HiveType("struct", children=children, names=event.EVENT_COLUMNS)
@@ -156,8 +158,8 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """Return the offsets (of a list or map; None of a struct) and the child arrays, without the
-    values below a null.
+    """Return the offsets of a list or map (None for a struct), and the child arrays without the
+    values below a null: the fields, the elements, or the keys and values.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
     shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
@@ -182,7 +184,8 @@ def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
 def nested_array(
     nulls: pa.Array, offsets: _Int32s | None, parts: list[pa.Array], target: pa.DataType
 ) -> pa.Array:
-    """Make a nested array of type ``target`` from offsets and children as of ``exact_children``.
+    """Make a struct, list or map of type ``target`` from offsets and child arrays, in the form in
+    which ``exact_children`` returns them.
 
     ``nulls``: a boolean array, true where the value is NULL. ``offsets``: None for a struct.
     """
@@ -211,7 +214,7 @@ def conform(
         row: The rows from Arrow's ORC reader.
         schema: The table's columns.
         calendar: The calendar in the file's footer, or ``CALENDAR_JULIAN_DATES``.
-        file_types: The types of these columns in the file, as far as they are known.
+        file_types: The types of the file's columns, by position, as far as they are known.
 
     Raises:
         FormatError: A value does not fit the table's type, or a struct's fields cannot be matched.
@@ -265,19 +268,21 @@ def _conform_values(
 
 def _field_places(target: HiveType, file_struct: pa.StructType) -> list[int]:
     """Return the position of each of the table's fields in a struct of a file; -1 for a missing
-    field. Raises FormatError if a name fits two fields, or all are missing.
+    field. Names are compared without case. Raises FormatError if a name fits two fields, or all are
+    missing.
     """
     places = places_of_fields(target.names, [field.name for field in file_struct])
     return [-1 if place is None else place for place in places]
 
 
 def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int | None]:
-    """Return the positions of these fields in a struct of a file; None for a missing field.
+    """Return the position of each of ``names`` (a table's fields) among ``own_names``, the fields
+    of a file's struct; None for a missing field.
 
     Names are compared without case, as in ORC's own reader.
 
     Raises:
-        FormatError: A name fits two fields, or all fields are missing.
+        FormatError: A name fits two fields, or all fields are missing from a struct that has some.
     """
     lowered = [name.lower() for name in own_names]
     for name in names:
@@ -307,15 +312,15 @@ def _conform_leaf(
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), kind)
     if pa.types.is_date32(array.type) and calendar != CALENDAR_PROLEPTIC:
-        array = _proleptic(array)
+        array = _to_proleptic_days(array)
     if pa.types.is_timestamp(array.type):
         array = _to_microseconds(array)
         if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
-            array = _proleptic_timestamps(array)
+            array = _to_proleptic_timestamps(array)
     return cast_values(array, target, kind, file_type)
 
 
-def _proleptic(array: pa.Array) -> pa.Array:
+def _to_proleptic_days(array: pa.Array) -> pa.Array:
     """Convert days of the hybrid calendar to days of the same *name* in the proleptic calendar."""
     days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
     old = days < _FIRST_GREGORIAN
@@ -337,7 +342,7 @@ def _to_microseconds(array: pa.Array) -> pa.Array:
     return array.cast(pa.timestamp("us"))
 
 
-def _proleptic_timestamps(array: pa.Array) -> pa.Array:
+def _to_proleptic_timestamps(array: pa.Array) -> pa.Array:
     """Convert timestamps of the hybrid calendar to those of the same day and time in the proleptic
     one.
     """

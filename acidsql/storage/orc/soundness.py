@@ -28,7 +28,7 @@ from acidsql.storage.orc.encoding.stripe import (
     SECONDARY,
     Stripe,
     StripeFooter,
-    stripe_footer,
+    read_stripe_footer,
 )
 
 _SMALL = 1 << 20  # bytes of a stripe, all lengths of whose texts are added up
@@ -82,7 +82,7 @@ def _check_stripe(
     ``indexes``: decompress the indexes, too.
     """
     compression, room = script.compression, Counter[int]()  # for texts, by column
-    footer_of_stripe = stripe_footer(read_at, stripe, compression)
+    footer_of_stripe = read_stripe_footer(read_at, stripe, compression)
     if len(footer_of_stripe.has_new_runs) != len(footer.types):
         raise FormatError("a stripe has not all columns", offset=stripe.footer_offset)
     for stream in footer_of_stripe.streams:

@@ -29,7 +29,7 @@ _LONGEST_STRIDE = 2**31 - 1  # rows
 
 @dataclass(frozen=True, slots=True)
 class FileStats:
-    """What one file contains.
+    """The numbers of events, bytes and stripes of one file.
 
     Attributes:
         inserts: The number of insert events, or of plain rows.
@@ -102,11 +102,11 @@ class OrcWriter:
         return self._sink.tell() != position_before
 
     def close(self, metadata: Callable[[tuple[int, ...]], Mapping[str, str]]) -> tuple[int, int]:
-        """Complete the footer, and close (and sync) the file. A file without rows is a valid ORC
-        file, too.
+        """Write the bytes that were held back, complete the footer, and close (and sync) the file.
+        A file without rows is a valid ORC file, too.
 
         Args:
-            metadata: Gives the user metadata, from the number of rows in each stripe.
+            metadata: Returns the user metadata; it gets the number of rows in each stripe.
 
         Returns:
             The file's bytes, and the number of its stripes.
@@ -137,6 +137,9 @@ class OrcWriter:
 
 
 def _needs_mending(table: pa.Table) -> bool:
+    """Whether a table has, nested too, a timestamp before 1970 with a fraction of a second. Raises
+    WriteError if one cannot be stored.
+    """
     return any(
         orc_timestamps.needs_mending(chunk) for column in table.columns for chunk in column.chunks
     )

@@ -21,7 +21,8 @@ _MAX_CHUNK = (1 << 23) - 1  # a chunk's length has 23 bits
 
 
 def decompress(stored: bytes, kind: int) -> bytes:
-    """Decompress a sequence of chunks.
+    """Decompress a sequence of chunks, and return their contents as one. Without compression there
+    are no chunks, and the bytes are returned as they are.
 
     Args:
         stored: The chunks, one after the other.
@@ -105,11 +106,13 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
 
 
 def _checked_bytes(decompressed: bytes) -> bytes:
+    """Return these bytes. Raises FormatError if they are more than a chunk can have."""
     _checked_length(len(decompressed))
     return decompressed
 
 
 def _checked_length(length: int) -> int:
+    """Return this length. Raises FormatError if it is greater than that of any chunk."""
     if length > _MAX_CHUNK:
         raise FormatError(f"a compressed part of the ORC file is longer than {_MAX_CHUNK} bytes")
     return length
@@ -147,8 +150,10 @@ def _lz4_length(chunk: bytes) -> int:
 
 
 def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
-    """Read a count of LZ4: return it, and the position after it. It goes on in further bytes while
-    they are 255.
+    """Read a count of LZ4, and return the count and the position after it.
+
+    ``nibble``: the count's first four bits. If they are 15, bytes from ``at`` on are added to it,
+    up to the first byte that is not 255.
     """
     if nibble < 15:
         return nibble, at
@@ -158,7 +163,8 @@ def _lz4_count(nibble: int, chunk: bytes, at: int) -> tuple[int, int]:
 
 
 def compress(message: bytes, kind: int, block_size: int) -> bytes:
-    """Compress bytes into chunks. A chunk that does not become smaller is stored as it is.
+    """Compress bytes into a sequence of chunks, with their headers. A chunk that does not become
+    smaller is stored as it is. Without compression the bytes are returned as they are.
 
     Args:
         message: The bytes.

@@ -20,9 +20,9 @@ from acidsql.storage.orc.encoding.protobuf import (
     Field,
     as_bytes,
     as_int,
+    cache_if_short,
     decode_fields,
     encode_fields,
-    once_if_short,
     varints,
 )
 from acidsql.storage.orc.encoding.stripe import Stripe
@@ -122,14 +122,14 @@ class Footer:
 
 
 def read_footer(file: BinaryIO, length: int) -> Footer:
-    """Read the footer of a file.
+    """Read the footer of a file, and check its numbers and types. Names are as Java reads them.
 
     Args:
         file: The file, open for random access.
         length: The end of the file in bytes: its size, or the last entry of ``_flush_length``.
 
     Raises:
-        FormatError: It is not an ORC file, or it is cut short or damaged.
+        FormatError: It is not an ORC file, it is cut short or damaged, or Java misreads a name.
     """
     return read_checked_footer(file, length)[0]
 
@@ -198,8 +198,8 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Read the fields of a Footer message that are needed here; names stay as they are stored.
-    Nothing is checked.
+    """Decode a Footer message; names stay as they are stored. The values are not checked. Raises
+    FormatError if the bytes are no message.
     """
     rows, calendar, writer = 0, 0, 0
     stripes: list[Stripe] = []
@@ -284,7 +284,8 @@ def complete_footer(message: bytes, metadata: Mapping[str, str], row: HiveType) 
 
 
 def encode_tail(message: bytes, script: PostScript, metadata_length: int | None = None) -> bytes:
-    """Return the end of a file as bytes: footer and postscript.
+    """Return the end of a file as bytes: the footer, compressed, and the postscript with the
+    footer's new length.
 
     Args:
         message: The Footer message, not compressed.
@@ -322,11 +323,16 @@ def read_name(stored: str) -> str:
 
 
 def _stored_name(name: str) -> str:
+    """Return a name in the form that Java reads back: in back-quotes if it has back-quotes in it,
+    and these doubled.
+    """
     return "`" + name.replace("`", "``") + "`" if "`" in name else name
 
 
 def _rename_fields(message: bytes) -> bytes:
-    """Store the fields' names of a Type message so that Java reads them back, back-quotes too."""
+    """Return a Type message whose fields' names are stored so that Java reads them back: see
+    ``_stored_name``.
+    """
     if b"`" not in message:
         return message
     return encode_fields(
@@ -338,10 +344,10 @@ def _rename_fields(message: bytes) -> bytes:
 # ── types ────────────────────────────────────────────────────────────────────────────────────
 
 
-@once_if_short(1024)
+@cache_if_short(1024)
 def _parse_type(message: bytes) -> OrcType:
-    """Decode a Type message; names stay as they are stored. An unknown kind is named ``kind
-    20``.
+    """Decode a Type message; names stay as they are stored. The name of an unknown kind is its
+    number, as in ``kind 20``.
     """
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale
@@ -373,7 +379,9 @@ def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
 
 
 def _declare_length(message: bytes, declared: HiveType | None) -> bytes:
-    """Return a Type message; if ``declared`` is given, its STRING becomes this CHAR or VARCHAR."""
+    """Return a Type message with the kind and length of ``declared``, a CHAR or VARCHAR; for None
+    the message itself.
+    """
     if declared is None:
         return message
     fields = [f for f in decode_fields(message) if f[0] not in (1, 4)]

@@ -19,7 +19,7 @@ import pyarrow as pa
 from acidsql.errors import FormatError
 from acidsql.storage.orc.encoding import rle as orc_rle
 from acidsql.storage.orc.encoding.compression import decompress
-from acidsql.storage.orc.encoding.stripe import SECONDARY, Stripe, stripe_footer
+from acidsql.storage.orc.encoding.stripe import SECONDARY, Stripe, read_stripe_footer
 from acidsql.storage.orc.encoding.zones import zone_of
 
 # Nanoseconds. Readers correct the seconds of a negative timestamp only if its fraction is larger.
@@ -31,6 +31,9 @@ _MOST_SECONDS = 9 * 10**12  # more seconds could be more than 2**63 microseconds
 class Moments:
     """The timestamps of one stripe, column by column, in the order in which they are stored.
 
+    The constructor reads the fractions of all timestamps. It raises FormatError if the stripe is
+    damaged, or its time zone is unknown.
+
     Args:
         read_at: Returns the file's bytes between two positions.
         stripe: The stripe.
@@ -38,7 +41,8 @@ class Moments:
         columns: The numbers of the timestamp columns.
 
     Attributes:
-        is_cut: Whether a timestamp that was taken is finer than a microsecond.
+        is_cut: Whether one of the timestamps that ``take`` has returned is finer than a microsecond
+            in the file.
     """
 
     def __init__(
@@ -48,7 +52,7 @@ class Moments:
         compression: int,
         columns: Iterable[int],
     ) -> None:
-        footer = stripe_footer(read_at, stripe, compression)
+        footer = read_stripe_footer(read_at, stripe, compression)
         self._zone = zone_of(footer.zone)
         self._nanos = {column: np.zeros(0, np.int64) for column in columns}
         self._at = dict.fromkeys(self._nanos, 0)
@@ -65,12 +69,12 @@ class Moments:
             self._nanos[stream.column] = unpacked_nanos(read(data, signed=False))
 
     def take(self, column: int, seconds: pa.Int64Array) -> pa.Array:
-        """Return the next timestamps of a column, in microseconds, rounded down, and move behind
-        them.
+        """Return the next timestamps of a column, and move the column's position behind them. They
+        are ``timestamp[us]``, rounded down, in the stripe's wall clock.
 
         Args:
             column: The column's number.
-            seconds: The stored seconds; NULL where the timestamp is NULL.
+            seconds: The stored seconds of these timestamps; NULL where the timestamp is NULL.
 
         Raises:
             FormatError: Fractions are missing, or a timestamp is too large.
@@ -98,7 +102,7 @@ class Moments:
 
 
 def unpacked_nanos(stored: orc_rle.Int64s) -> orc_rle.Int64s:
-    """Return nanoseconds from their stored form, in which trailing zeros may be cut off.
+    """Return nanoseconds from their stored form, in which decimal zeros at the end are cut off.
 
     If the low three bits are n > 0, then n + 1 zeros are cut off.
     """

@@ -38,11 +38,11 @@ def decode_fields(message: bytes) -> Iterator[Field]:
         raise FormatError("the ORC footer is cut short")
 
 
-def once_if_short(
+def cache_if_short(
     longest: int,
 ) -> Callable[[Callable[[bytes], _Decoded]], Callable[[bytes], _Decoded]]:
-    """Return a decorator that decodes equal messages of up to so many bytes once, and keeps the
-    results: small files of a table have the same few messages.
+    """Return a decorator for a function that decodes a message. The decorated function keeps its
+    results for messages of up to ``longest`` bytes, and decodes equal ones once.
 
     The limit bounds the memory: a damaged file may have messages of any length.
     """
@@ -55,7 +55,9 @@ def once_if_short(
 
 
 def encode_fields(fields: Iterable[Field]) -> bytes:
-    """Encode fields as a message."""
+    """Encode fields as a protobuf message: an int as a varint, bytes as a length-delimited
+    field.
+    """
     out = bytearray()
     for number, value in fields:
         if isinstance(value, int):
@@ -85,7 +87,7 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def varints(data: bytes) -> Iterator[int]:
-    """Yield the varints of a packed field. Raises FormatError."""
+    """Yield the varints of a packed field. Raises FormatError if one is damaged."""
     at = 0
     while at < len(data):
         value, at = _read_varint(data, at)
@@ -103,10 +105,10 @@ def _encode_varint(value: int) -> bytes:
 
 
 def as_int(value: int | bytes | None) -> int:
-    """The value of a varint field; 0 if the field is missing."""
+    """Return the value of a varint field; 0 if the field is missing, or no varint."""
     return value if isinstance(value, int) else 0
 
 
 def as_bytes(value: int | bytes | None) -> bytes:
-    """The bytes of a length-delimited field; empty if the field is missing."""
+    """Return the bytes of a length-delimited field; none if the field is missing, or a varint."""
     return value if isinstance(value, bytes) else b""

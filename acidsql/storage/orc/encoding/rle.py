@@ -66,9 +66,9 @@ def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
     return values.view(np.int64), end
 
 
-def even_steps(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
-    """Decode a DELTA run whose steps are all equal, without its values: return the first value, the
-    step, the number of values, and the position after the run.
+def decode_even_delta(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
+    """Decode the header of a DELTA run whose steps are all equal: return the first value, the step,
+    the number of values, and the position after the run.
     """
     first, end = _read_varint(data, at + 2)
     step, end = _read_varint(data, end)
@@ -124,8 +124,8 @@ def _decode_short_repeat(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, 
 
 
 def _header(data: bytes, at: int) -> tuple[int, int]:
-    """Return the width code and the number of values from the header of the other three kinds of
-    run.
+    """Return the code of the bit width and the number of values from the header of a DIRECT,
+    PATCHED_BASE or DELTA run.
     """
     return data[at] >> 1 & 31, ((data[at] & 1) << 8 | data[at + 1]) + 1
 
@@ -210,7 +210,9 @@ def _decode_steps(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _unpack(data: bytes, at: int, width: int, count: int) -> tuple[_UInt64s, int]:
-    """Unpack ``count`` numbers of ``width`` bits, highest bit first; return the position after."""
+    """Unpack ``count`` numbers of ``width`` bits, highest bit first; return them, and the position
+    after them.
+    """
     size = (width * count + 7) // 8
     bits = np.unpackbits(np.frombuffer(data, np.uint8, size, at), count=width * count)
     padded = np.zeros((count, 64), dtype=np.uint8)

@@ -63,6 +63,8 @@ def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> boo
 
 
 class _RunBounds(NamedTuple):
+    """The least and the greatest integer of a run, and the sum of all."""
+
     least: int
     greatest: int
     total: int
@@ -92,8 +94,8 @@ def _bounds_of_runs(
 
 
 def _skip_plain_runs(data: bytes, at: int, bits: int) -> int:
-    """Return the position of the first run, from ``at`` on, that ``_plain_runs`` does not match;
-    ``at`` itself if it is that.
+    """Return the position of the first run, from ``at`` on, that ``_plain_runs`` does not match.
+    It is ``at`` itself if the run there is no plain one.
     """
     plain_runs = _plain_runs(bits).match(data, at)
     return plain_runs.end() if plain_runs else at
@@ -102,7 +104,7 @@ def _skip_plain_runs(data: bytes, at: int, bits: int) -> int:
 @cache
 def _plain_runs(bits: int) -> re.Pattern[bytes]:
     """Return a pattern that matches any number of runs of the kinds SHORT_REPEAT and DIRECT, and
-    DELTA without steps, if their values have at most so many bits.
+    DELTA without steps, if their values have at most ``bits`` bits (8 or 16).
     """
     runs = [rb"[\x00-\x07].", rb"[\xC0\xC1].[\x00-\x7F]\x00"]
     if bits == 16:
@@ -122,13 +124,14 @@ def _plain_runs(bits: int) -> re.Pattern[bytes]:
 
 
 def _literal(byte: int) -> bytes:
+    """Return the escape that matches a byte in a regular expression."""
     return b"\\x%02X" % byte
 
 
 def _run_bounds(data: bytes, at: int, signed: bool) -> tuple[_RunBounds, int]:
     """Return the bounds and the sum of the run at a position, and the position after it."""
     if data[at] >> 6 == _DELTA and not data[at] & 0x3E:  # all steps are equal
-        first, step, count, end = rle.even_steps(data, at, signed)
+        first, step, count, end = rle.decode_even_delta(data, at, signed)
         last = first + step * (count - 1)
         total = (first + last) * count // 2
         return _RunBounds(min(first, last), max(first, last), total), end
@@ -137,6 +140,7 @@ def _run_bounds(data: bytes, at: int, signed: bool) -> tuple[_RunBounds, int]:
 
 
 def _bounds_of_values(values: rle.Int64s) -> _RunBounds:
+    """Return the bounds and the sum of these integers; all are 0 if there are none."""
     if not len(values):
         return _RunBounds(0, 0, 0)
     return _RunBounds(int(values.min()), int(values.max()), int(values.sum()))

@@ -13,9 +13,9 @@ from acidsql.storage.orc.encoding.compression import decompress
 from acidsql.storage.orc.encoding.protobuf import (
     as_bytes,
     as_int,
+    cache_if_short,
     decode_fields,
     encode_fields,
-    once_if_short,
 )
 
 DATA, LENGTH, DICTIONARY_DATA, SECONDARY, ROW_INDEX = (
@@ -102,14 +102,14 @@ class StripeFooter:
         return cls(tuple(streams), tuple(encodings), zone)
 
 
-@once_if_short(64)
+@cache_if_short(64)
 def _numbers(message: bytes) -> tuple[int, int, int]:
-    """Return the first three fields of a Stream or ColumnEncoding message; 0 for a missing one."""
+    """Return the fields 1, 2 and 3 of a Stream or ColumnEncoding message; 0 for a missing one."""
     fields = dict(decode_fields(message))
     return as_int(fields.get(1)), as_int(fields.get(2)), as_int(fields.get(3))
 
 
-def stripe_footer(
+def read_stripe_footer(
     read_at: Callable[[int, int], bytes], stripe: Stripe, compression_kind: int
 ) -> StripeFooter:
     """Read a stripe's footer. Raises FormatError if it is damaged.

@@ -132,5 +132,6 @@ def _standard_offset(zone: tzinfo) -> int:
 
 
 def _offset(zone: tzinfo, seconds: int) -> int:
+    """Return the zone's offset from UTC, in seconds, at an instant (seconds since 1970)."""
     offset = datetime.fromtimestamp(min(seconds, _LAST), zone).utcoffset()
     return (offset or timedelta()) // timedelta(seconds=1)
