@@ -50,7 +50,7 @@ PATHS: dict[str, tuple[list[tuple[Any, str, Any]], list[str]]] = {
         [(runner.Runner, "_literal_rules", nothing), (save, "collect_rows", nothing)],
         ["insert 1", "insert 1000"],
     ),
-    "few rows": ([(save, "collect_few", nothing)], ["update 1", "delete 1", "merge 1"]),
+    "few rows": ([(save, "collect_events_if_few", nothing)], ["update 1", "delete 1", "merge 1"]),
     "point search": ([(scan, "_candidates", nothing)], ["big update 1", "big delete 1"]),
     "deletion bits": (
         [(scan, "deletion_vectors", nothing)],

@@ -262,7 +262,7 @@ def test_a_session_does_not_wait_long_for_a_server_that_is_gone(monkeypatch):
     monkeypatch.setattr(jobs, "_PATIENCE_S", 0)
     monkeypatch.setattr(views, "_unneeded", {spark: ["view"]})
     monkeypatch.setattr(views, "drop_unneeded", lambda _: gone.wait())
-    views.drop_at_last(spark)
+    views.drop_unneeded_briefly(spark)
     monkeypatch.setattr(jobs, "cancel_jobs", lambda *_: gone.wait())
     worker = Worker(spark, None, None, "", WorkerResources("tag"))
     worker.txn_id = 1  # a compaction runs

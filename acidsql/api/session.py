@@ -31,7 +31,7 @@ from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
 from acidsql.storage.spark.session.store_conf import hand_over_store_settings
-from acidsql.storage.spark.views import drop_at_last, drop_unneeded
+from acidsql.storage.spark.views import drop_unneeded, drop_unneeded_briefly
 from acidsql.storage.writing.warm_workers import warm_workers
 
 _newest: list[Session] = []
@@ -319,7 +319,7 @@ class Session(
             self._closed = True
             self._runner.close()
             self.metastore.close()
-            drop_at_last(self.spark)
+            drop_unneeded_briefly(self.spark)
 
     def __repr__(self) -> str:
         txn = "" if self.txn_id is None else f", in txn {self.txn_id}"

@@ -106,7 +106,7 @@ class Worker:
         thread."""
         self._stopped.set()
         if self.is_busy:
-            jobs.briefly(lambda: jobs.cancel_jobs(self._spark, self._resources.tag))
+            jobs.call_briefly(lambda: jobs.cancel_jobs(self._spark, self._resources.tag))
 
     @property
     def is_stopped(self) -> bool:

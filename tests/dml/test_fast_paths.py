@@ -22,7 +22,7 @@ FASTER = [
     (job, "bucket_sql"),
     (save, "plain_rows"),
     (save, "collect_rows"),
-    (save, "collect_few"),
+    (save, "collect_events_if_few"),
 ]
 STATEMENTS = [
     "INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y'), (3, NULL, NULL)",
@@ -78,4 +78,4 @@ def test_the_faster_ways_are_taken_otherwise(acid, monkeypatch):
     used: set[str] = set()
     note(monkeypatch, used)
     assert run(acid) == ordered(EXPECTED)
-    assert used >= {"deletion_vectors", "plain_rows", "collect_few"}
+    assert used >= {"deletion_vectors", "plain_rows", "collect_events_if_few"}

@@ -52,7 +52,11 @@ def install(patch: pytest.MonkeyPatch, memory: Memory) -> None:
     _remember_scans(patch, memory)
     frame_of_counts, replayed = runner.counts_frame, functools.partial(_write_events, memory)
     patch.setattr(save, "write_events", replayed)
-    patch.setattr(save, "collect_few", functools.partial(_collect_few, memory, save.collect_few))
+    patch.setattr(
+        save,
+        "collect_events_if_few",
+        functools.partial(_collect_few, memory, save.collect_events_if_few),
+    )
     patch.setattr(writer, "stage_rows", _staged)
     patch.setattr(load, "copy_in_tasks", lambda _spark, *args: load.copy_in_driver(*args))
     patch.setattr(temporary, "is_temp_view", lambda _spark, _name: False)

@@ -125,7 +125,7 @@ def _analyse_rows(
     *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
     with _query_rows(spark, text, views, args, runs=runs) as rows:
-        return settle(rows if time is None else time.put_into(rows))
+        return settle(rows if time is None else time.replace_clocks(rows))
 
 
 @contextmanager
@@ -212,7 +212,7 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
             checked_rows = settle(
                 select(mark_char_columns(select(rows, *columns[0]), table), *columns[1])
             )
-            return checked_rows if time is None else time.put_into(checked_rows)
+            return checked_rows if time is None else time.replace_clocks(checked_rows)
     except (AnalysisException, ParseException) as error:
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(

@@ -194,7 +194,7 @@ def _source_text(
 ) -> Text:
     """Compose the source as a relation with its alias, and a column `PRESENT` that is true.
 
-    ``is_sealed``: Spark evaluates each row of the source once (``repeatable.evaluated_once``).
+    ``is_sealed``: Spark evaluates each source row once (``repeatable.prevent_reevaluation``).
     """
     columns = f"*, true AS {PRESENT}"
     columns = f"inline(array(struct({columns})))" if is_sealed else columns

@@ -31,7 +31,7 @@ from acidsql.statements.context.family import Context, Family, runs
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.statement_text import has_double_quoted_names
 from acidsql.statements.ddl.existing_rows import ExistingRows
-from acidsql.storage.spark.session.temporary import is_of_session
+from acidsql.storage.spark.session.temporary import depends_on_session
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS_CONDITIONS = (
@@ -339,7 +339,7 @@ class _Binder:
                 "A CHECK cannot have a function that gives another value each time.", place,
                 "NON_DETERMINISTIC_CHECK_CONSTRAINT", "42621",
             ) from None  # fmt: skip
-        if is_of_session(rows):
+        if depends_on_session(rows):
             raise self._condition_error(
                 "A CHECK cannot have a function or a variable of this session: others lack it.",
                 place,

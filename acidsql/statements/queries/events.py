@@ -40,4 +40,4 @@ class Events:
 
     def require_unchanged_source(self, spark: SparkSession) -> AbstractContextManager[None]:
         """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
-        return nullcontext() if self.source is None else self.source.unchanged(spark)
+        return nullcontext() if self.source is None else self.source.require_unchanged(spark)

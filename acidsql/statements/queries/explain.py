@@ -83,7 +83,7 @@ class Explainer:
             for point_in_time in [self._tables.point_in_time(standin, statement_text)]
         }
         plan = plan_section(jvm.explain(rows, mode))
-        return _tables_section([*files_by_table.values()], jvm.scans_of(rows)) + plan
+        return _tables_section([*files_by_table.values()], jvm.scanned_files(rows)) + plan
 
 
 @dataclass(frozen=True, slots=True)

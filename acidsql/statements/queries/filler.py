@@ -26,9 +26,9 @@ from acidsql.storage.reading.returned import no_rows
 from acidsql.storage.reading.scan_columns import empty_scan
 from acidsql.storage.spark.repeatable import (
     constant_columns,
-    evaluated_once,
     hide_constants,
-    is_sent_unasked,
+    is_broadcast_by_spark,
+    prevent_reevaluation,
     repeatable_query,
 )
 from acidsql.txn import Snapshot
@@ -89,7 +89,7 @@ class Filler:
         if (source := demands.source) is not None:
             args, time = statement_text.args, statement_text.time
             rows = lower.derived_rows(self._spark, source, views, args, time)
-            views[source.view] = evaluated_once(rows)
+            views[source.view] = prevent_reevaluation(rows)
         for standin in standins:  # the target comes last: the source may decide on its partitions
             if standin.is_target:
                 views.target = views[standin.view] = self._rows(standin, snapshot, demands, few)
@@ -167,7 +167,7 @@ class Filler:
         if source is None or not source.is_small(self._spark):
             return Events(events_of_full_query(), source if views.is_pruned else None)
         if reduced_query.joining <= constant_columns(rows):
-            if views.target is not None and is_sent_unasked(views.target):
+            if views.target is not None and is_broadcast_by_spark(views.target):
                 return Events(events_of_full_query(), source)
             views[source_view.view] = hide_constants(rows)
         reduced_rows = query_rows(self._spark, reduced_query.query, views, statement_text)

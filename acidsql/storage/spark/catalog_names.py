@@ -11,9 +11,10 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def table_names(spark: SparkSession, database: str) -> list[str]:
-    """Return the names of the tables and views in a database, and of the session's temporary views.
+    """Return the names of the tables and views in a database of the current catalog, and of the
+    session's temporary views.
 
-    ``Catalog.listTables`` would also ask what each of them is.
+    ``Catalog.listTables`` would also ask for the kind of each of them.
     """
     return [row.tableName for row in spark.sql(f"SHOW TABLES IN {quote(database)}").collect()]
 
@@ -27,8 +28,8 @@ class SparkRelationKind(Enum):
 
 
 def relation_kind(spark: SparkSession, parts: tuple[str, ...]) -> SparkRelationKind | None:
-    """Return the kind of Spark's own relation of a name; None if Spark's catalog has no such
-    relation.
+    """Return the kind of the relation that Spark's own catalog has under a name (given by its
+    parts); None if it has no such relation.
     """
     try:
         table = spark.catalog.getTable(quoted_path(parts))

@@ -12,8 +12,8 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
 def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
-    """Return a DataFrame with the table's CHAR columns marked as such, which Spark would take for
-    strings. Values stay as they are.
+    """Return a DataFrame whose metadata says of the table's CHAR columns that they are CHAR; Spark
+    would take them for strings. Values stay as they are.
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """

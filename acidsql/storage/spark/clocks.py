@@ -40,7 +40,7 @@ class StatementTime:
         self._instant: Any = None
         self._values: dict[frozenset[str], Any] = {}  # Scala's maps, by the zones of their clocks
 
-    def put_into(self, rows: DataFrame) -> DataFrame:
+    def replace_clocks(self, rows: DataFrame) -> DataFrame:
         """Return the same rows, lazily, with current_timestamp() and the other clocks in their plan
         replaced by the statement's time.
 
@@ -64,8 +64,10 @@ class StatementTime:
         return DataFrame(make_dataset(spark._jsparkSession, timed), spark)
 
     def _clocks(self, jvm: Any, zones: frozenset[str]) -> Any:
-        """Return Spark's expressions for the time, each with its value, as a partial function of
-        Scala. ``zones``: the time zones of the plan's clocks.
+        """Return a map of Scala: each of Spark's expressions for the time → a literal of the
+        statement's time. The first call fixes this time. Maps are kept.
+
+        ``zones``: the time zones of the plan's clocks.
         """
         if self._instant is None:
             self._instant = java_class(jvm, "java.time.Instant").now()
@@ -124,21 +126,26 @@ class _Expressions:
         self._jvm = jvm
 
     def new(self, name: str, *args: Any) -> Any:
+        """Make an expression of the class with this name, with these arguments."""
         return java_class(self._jvm, f"{_CATALYST}.expressions.{name}")(*args)
 
     def literal(self, value: Any, kind: str) -> Any:
+        """Make a literal of a value of Java. ``kind``: the name of a type of Spark's without
+        parameters, as ``DateType``.
+        """
         types = java_class(self._jvm, f"org.apache.spark.sql.types.{kind}$")
         literals = java_class(self._jvm, f"{_CATALYST}.expressions.Literal")
         return literals.create(value, _singleton(types))
 
 
 def _singleton(java: Any) -> Any:
+    """Return the only instance of a class of Scala's object."""
     return java.__getattr__("MODULE$")
 
 
 def is_timeless(rows: DataFrame) -> bool:
-    """Whether Spark's plan of a query is the same at any time. False also if a word such as
-    ``today``, or a function of Hive's, only may make it differ. Needs a JVM; no job runs.
+    """Whether Spark's plan of a query is the same at any time. False, too, if the plan has a word
+    such as ``today``, or a function of Hive's: it may differ. Needs a JVM; no job runs.
     """
     jvm: Any = rows.sparkSession._jvm
     analyzed = rows._jdf.queryExecution().analyzed()

@@ -16,7 +16,7 @@ from pyspark.sql.types import BooleanType, DateType, NumericType, TimestampNTZTy
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
 from acidsql.storage.event_records import are_keys_alone
-from acidsql.storage.spark.literal_rows import FITS, mark_collectable, texts_of
+from acidsql.storage.spark.literal_rows import FITS, mark_collectable, text_sql_by_column
 from acidsql.storage.spark.session.jvm import (
     METHODS_THAT_JAVA_COMPILES,
     changed_conf,
@@ -30,28 +30,32 @@ _SHORT = (BooleanType, NumericType, DateType, TimestampNTZType)
 _CONF = METHODS_THAT_JAVA_COMPILES | {"spark.sql.execution.arrow.useLargeVarTypes": "false"}
 
 
-def collect_few(
+def collect_events_if_few(
     rows: DataFrame, table: Table, limit: int, *, if_small: bool = False
 ) -> pa.Table | None:
-    """Collect the events of a query to the driver if they are few and small; otherwise return None.
-    This runs a job.
+    """Collect the events of a query to the driver. Return None if they are more than ``limit``, if
+    one is longer than its share of 16 MiB, or if Arrow or the driver's limit refuses them. This
+    runs a job.
 
     Args:
-        rows: The events.
+        rows: The events that a statement will write.
         table: The target.
         limit: The number of rows at most; ten times as many if events are row ids without rows.
-        if_small: Do not try if Spark estimates that the query gives more than 1 MiB.
+        if_small: If Spark estimates more than 1 MiB, return None, and run no job.
     """
     if are_keys_alone(rows.columns):
         limit *= KEYS_FOR_A_ROW
-    return _collect_bounded(_limit_rows(rows, texts_of(rows, table), limit), limit, if_small)
+    return _collect_bounded(
+        _limit_rows(rows, text_sql_by_column(rows, table), limit), limit, if_small
+    )
 
 
-def collect_few_of_any(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
-    """Collect the rows of any query to the driver if they are few and small; otherwise return None.
-    This runs a job.
+def collect_rows_if_few(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
+    """Collect the rows of any query to the driver. Return None if they are more than ``limit``, if
+    one is longer than its share of 16 MiB, or if Arrow or the driver's limit refuses them. This
+    runs a job.
 
-    ``if_small``: do not try if Spark estimates that the query gives more than 1 MiB.
+    ``if_small``: if Spark estimates more than 1 MiB, return None, and run no job.
     """
     return _collect_bounded(_limit_rows(rows, _long_columns(rows), limit), limit, if_small)
 
@@ -79,8 +83,10 @@ def _collect_bounded(bounded_rows: DataFrame, limit: int, if_small: bool) -> pa.
 
 
 def _limit_rows(rows: DataFrame, measured_columns: Mapping[str, str], limit: int) -> DataFrame:
-    """Return ``limit`` + 1 rows at most, with ``FITS``: whether a row's measured values together
-    have at most the row's share of 16 MiB. In a row that does not fit they are NULL.
+    """Return ``limit`` + 1 of the rows at most, lazily, with a column ``FITS``: whether the row's
+    measured values together have at most a ``limit``-th of 16 MiB. In a row that does not fit they
+    are NULL.
+
     ``measured_columns``: the columns that may be long → SQL of the value as text or bytes.
     """
     sizes = (f"coalesce(octet_length({text}), 0)" for text in measured_columns.values())

@@ -24,7 +24,7 @@ Rows = DataFrame | ArrowRows | Sequence[Mapping[str, Any] | Row]
 
 
 def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
-    """Convert rows to a DataFrame.
+    """Return rows as a DataFrame; a DataFrame is returned as it is.
 
     A column of a list's rows that has only NULLs gets the type VOID, which any column takes.
 
@@ -67,8 +67,9 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
 
 
 def _record(row: Mapping[str, Any] | Row) -> dict[str, Any]:
-    """Return a row's values by name, in the order in which Spark takes the columns: those of a dict
-    by the alphabet. {} for a Row that has no names, or a name twice: Spark goes by position."""
+    """Return a row's values, name → value, in the order in which Spark takes the columns: those of
+    a dict by the alphabet. {} for a Row that has no names, or a name twice: Spark takes its values
+    by position."""
     if not isinstance(row, Row):
         return dict(sorted(row.items()))
     names = getattr(row, "__fields__", ())

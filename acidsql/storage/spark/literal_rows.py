@@ -23,24 +23,26 @@ FITS = f"{PREFIX}fits"
 
 
 def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
-    """Collect the events of a query. The caller has bounded their number.
+    """Collect the events of a query to the driver. The caller has bounded their number.
 
     Literals need no Spark job, because Spark's optimiser makes a local relation of them.
 
     Returns:
-        The same columns. None if Python lacks a value: a map with keys that cannot be hashed, a
-        year that Python's dates do not have, a text that is not valid UTF-8.
+        The query's columns, in the table's types. None if Python lacks a value: a map with keys
+        that cannot be hashed, a year that Python's dates do not have, a text that is not valid
+        UTF-8.
     """
     types = _types(rows, table)
     if any(map(_has_odd_keys, types.values())):
         return None
-    texts = texts_of(rows, table)
+    texts = text_sql_by_column(rows, table)
     checks = [_is_utf8(text) for name, text in texts.items() if not _is_binary(types, name)]
     return _arrow_table(mark_collectable(rows, texts, " AND ".join(["true", *checks])), types)
 
 
 def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
-    """Return Python values, given by column, as the table that ``collect_rows`` returns.
+    """Return Python values, column name → values, as an Arrow table in the types of the table's
+    columns.
 
     The values did not come from Spark. Their types are plain: nothing is nested.
     """
@@ -49,16 +51,16 @@ def plain_rows(values: Mapping[str, Sequence[Any]], table: Table) -> pa.Table:
 
 
 def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
-    """Hive's types of the user's columns."""
+    """Return the query's columns that are the table's data columns, name → Hive's type."""
     columns = {column.name: column.type for column in table.columns}
     return {name: parse_type(columns[name]) for name in rows.columns if name in columns}
 
 
-def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
-    """Return SQL by which a caller measures values before it collects rows: column name → SQL of
-    the value as text (of a binary column, the bytes).
+def text_sql_by_column(rows: DataFrame, table: Table) -> dict[str, str]:
+    """Return SQL with which a caller measures or tests values before it collects rows: column name
+    → SQL of the value as text (of a binary column, the bytes).
 
-    Only columns whose values may be long or invalid UTF-8 are there: texts, binaries, arrays, maps,
+    The columns are those whose values may be long or invalid UTF-8: texts, binaries, arrays, maps,
     and structs that hold one of these. Partition values count as texts; other columns that are not
     the table's are left out.
     """
@@ -73,10 +75,10 @@ def texts_of(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def mark_collectable(rows: DataFrame, texts: Collection[str], fits: str) -> DataFrame:
-    """Add a column ``FITS`` to rows: whether the row may be collected.
+    """Return the rows, lazily, with one more column ``FITS``: whether the row may be collected.
 
-    In a row that may not be collected, the columns named in ``texts`` are NULL. ``fits``: SQL of
-    ``FITS``.
+    In a row that may not be collected, the columns named in ``texts`` are NULL. ``fits``: the SQL
+    of the column ``FITS``.
     """
     columns = {name: quote(name) for name in rows.columns}
     values = (
@@ -91,12 +93,15 @@ def _is_binary(types: Mapping[str, HiveType], name: str) -> bool:
 
 
 def _is_utf8(text: str) -> str:
+    """Return SQL: whether a text (SQL, too) is valid UTF-8, or NULL."""
     return f"coalesce(is_valid_utf8({text}), true)"
 
 
 def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None:
-    """Collect rows whose last column is FITS as an Arrow table without it. None if any row does not
-    fit, or has a year that Python's dates do not have. ``types``: those of the user's columns.
+    """Collect rows whose last column is FITS, and return them as an Arrow table without FITS. None
+    if any row does not fit, or has a year that Python's dates do not have.
+
+    ``types``: the user's columns, name → type.
     """
     try:
         collected = rows.collect()
@@ -110,11 +115,11 @@ def _arrow_table(rows: DataFrame, types: dict[str, HiveType]) -> pa.Table | None
             values = [_arrow_value(row[i], types[name]) for row in collected]
             columns[name] = pa.array(values, arrow_type(types[name]))
         else:
-            columns[name] = pa.array([row[i] for row in collected], _type_of(name))
+            columns[name] = pa.array([row[i] for row in collected], _own_column_type(name))
     return pa.table(columns)
 
 
-def _type_of(name: str) -> pa.DataType:
+def _own_column_type(name: str) -> pa.DataType:
     """Return the type of a column of our own: the text of a partition value, or a part of the row
     id.
     """
@@ -122,10 +127,12 @@ def _type_of(name: str) -> pa.DataType:
 
 
 def _is_value(name: str) -> bool:
+    """Whether a column of our own holds the text of a partition value."""
     return name.startswith(VALUE) and name not in KEY_SCHEMA.names
 
 
 def _has_odd_keys(kind: HiveType) -> bool:
+    """Whether a type has, at any depth, a map whose keys Python cannot hash: nested or binary."""
     odd = kind.kind == "map" and (kind.children[0].children or kind.children[0].kind == "binary")
     return bool(odd) or any(map(_has_odd_keys, kind.children))
 

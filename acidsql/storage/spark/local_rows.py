@@ -18,7 +18,7 @@ _LOCAL_BYTES = "spark.sql.execution.arrow.localRelationThreshold"
 
 
 def local_numbers(spark: SparkSession, columns: Mapping[str, Sequence[int]]) -> DataFrame:
-    """A DataFrame of columns of numbers, as BIGINT."""
+    """Return a DataFrame of these columns of numbers, name → values, as BIGINT."""
     rows = pa.table({name: pa.array(values, pa.int64()) for name, values in columns.items()})
     return local_rows(spark, rows, in_job=rows.num_rows > PLANNED_MAX)
 
@@ -30,7 +30,7 @@ def local_rows(
     *,
     in_job: bool = False,
 ) -> DataFrame:
-    """Return a DataFrame of these rows. The session's settings do not change it.
+    """Return a DataFrame of these rows. It is the same whatever the session's settings are.
 
     Args:
         spark: The session.

@@ -50,25 +50,31 @@ class Repeatable:
 
     Attributes:
         bytes: Spark's estimate of the size of its rows.
-        stamps: The stamps of its files.
+        stamps: For each of its files the path, the size and the time of the last change.
     """
 
     bytes: float
     stamps: Sequence[_Stamp]
 
     def is_small(self, spark: SparkSession) -> bool:
-        """Whether a few of its columns can probably be broadcast. Needs a JVM."""
+        """Whether Spark's estimate lets the session broadcast a few of its columns: at most eight
+        times the limit of a broadcast, and not too much for the driver's heap. Needs a JVM.
+        """
         limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
         return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
 
     @property
     def is_tiny(self) -> bool:
-        """Whether a MERGE with this source probably changes few rows."""
+        """Whether the estimate is 128 KiB or less: a MERGE with this source probably changes few
+        rows.
+        """
         return self.bytes <= _TINY
 
     @contextmanager
-    def unchanged(self, spark: SparkSession) -> Iterator[None]:
-        """Raise TransientTxnError if a file changes inside the block, also if a job then fails."""
+    def require_unchanged(self, spark: SparkSession) -> Iterator[None]:
+        """Run a block, and raise TransientTxnError at its end if a file has changed since the
+        stamps were taken, in place of any error of the block.
+        """
         try:
             yield
         except Exception:
@@ -77,9 +83,9 @@ class Repeatable:
         self.refuse_changed(spark)
 
     def refuse_changed(self, spark: SparkSession, but_below: str | None = None) -> None:
-        """Raise TransientTxnError if a file has changed, or is gone.
+        """Raise TransientTxnError if a file has changed since the stamps were taken, or is gone.
 
-        ``but_below``: a directory whose files never change (I2).
+        ``but_below``: a directory whose files never change, and are not looked at.
         """
         conf = spark._jsparkSession.sessionState().newHadoopConf()
         for stamp in self.stamps:
@@ -99,9 +105,9 @@ def source_changed_error(path: str = "a file") -> TransientTxnError:
 
 
 def repeatable_query(frame: DataFrame) -> Repeatable | None:
-    """Return the query with the stamps of its files (path, size, time of change), by which a caller
-    tells afterwards that it may be evaluated twice. None if its plan does not make that certain,
-    or without a JVM. No job runs.
+    """Return a query that may be evaluated twice, with the stamps of its files (path, size, time of
+    change): if they stay, the rows are the same both times. None if the plan does not make this
+    certain, or without a JVM. No job runs.
     """
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
@@ -118,8 +124,9 @@ def repeatable_query(frame: DataFrame) -> Repeatable | None:
     return Repeatable(estimated_bytes(frame), stamps)
 
 
-def evaluated_once(source: DataFrame) -> DataFrame:
-    """Return the same rows, lazily, of which a query that reads them once evaluates each row once.
+def prevent_reevaluation(source: DataFrame) -> DataFrame:
+    """Return the same rows, lazily, in a form in which a query that reads them once evaluates each
+    row once. It is ``source`` itself if this is certain anyway.
 
     Spark takes a function of the user's for deterministic unless the user says otherwise. Of ``f()
     AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for each
@@ -142,8 +149,8 @@ def is_of_literals(frame: DataFrame) -> bool:
 
 
 def constant_columns(frame: DataFrame) -> frozenset[str]:
-    """Return the columns that have one value in all rows, as far as Spark's plan tells; in lower
-    case. Needs a JVM.
+    """Return the names, in lower case, of the columns that have the same value in all rows, as far
+    as Spark's plan tells. Needs a JVM.
     """
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
@@ -166,8 +173,9 @@ def hide_constants(frame: DataFrame) -> DataFrame:
     return frame.selectExpr("inline(array(struct(*)))")
 
 
-def is_sent_unasked(rows: DataFrame) -> bool:
-    """Whether Spark takes a table for small enough to broadcast it. Needs a JVM; no job runs.
+def is_broadcast_by_spark(rows: DataFrame) -> bool:
+    """Whether Spark by itself takes a query's rows for few enough to broadcast them. Needs a JVM;
+    no job runs.
 
     Spark pushes comparisons with constants down to such a table, so it broadcasts few rows. A
     search for partners beforehand would cost another job.
@@ -179,7 +187,8 @@ def is_sent_unasked(rows: DataFrame) -> bool:
 
 
 def _lists_once(analyzed: Any) -> bool:
-    """Whether every query made of an analysed plan reads the files that the plan has listed.
+    """Whether every query made of an analysed plan reads the files that the plan has listed, at
+    most 200 of each relation.
 
     This is not so for a partitioned table of Spark's catalog: each query lists its files anew.
     """

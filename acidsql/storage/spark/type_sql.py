@@ -12,7 +12,7 @@ def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
 
     Args:
         kind: The type.
-        with_not_null: Say which fields of a struct are never NULL.
+        with_not_null: Write NOT NULL after the fields of a struct that are never NULL.
     """
 
     def child_sql(child: DataType) -> str:

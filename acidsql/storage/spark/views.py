@@ -20,7 +20,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.storage.event_records import PREFIX
-from acidsql.storage.spark.session.jobs import briefly
+from acidsql.storage.spark.session.jobs import call_briefly
 from acidsql.storage.spark.session.jvm import has_ended, is_remote, sql
 
 _MANY = 16  # unneeded views; each message to the server takes its time
@@ -31,10 +31,11 @@ _unneeded: WeakKeyDictionary[SparkSession, deque[str]] = WeakKeyDictionary()
 
 @contextmanager
 def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
-    """Let Spark's SQL name these DataFrames in the block. What is analysed there keeps the plans.
+    """Make temporary views of these DataFrames (name → DataFrame), and drop them when the block
+    ends. A classic DataFrame that is made in the block can be used after it, too.
 
-    A view replaces another view of its name, so the names must be the caller's own. A DataFrame
-    that leaves the block must be settled.
+    A view replaces another view of its name, so the names must be the caller's own. A DataFrame of
+    Spark Connect that leaves the block must be settled.
     """
     made_views = []
     try:
@@ -48,7 +49,7 @@ def temp_views(views: Mapping[str, DataFrame]) -> Iterator[None]:
 
 
 def drop_view(session: SparkSession, name: str) -> None:
-    """Drop a temporary view. What the user has cached of the same plan stays cached.
+    """Drop a temporary view if it exists. What the user has cached of the same plan stays cached.
 
     ``catalog.dropTempView`` would drop that, too: then a statement would evaluate the user's
     DataFrame anew, and might find other rows in it.
@@ -68,10 +69,12 @@ def query_over_views(
     *,
     runs: bool = False,
 ) -> Iterator[DataFrame]:
-    """Give the block the rows of a query that may name DataFrames as views.
+    """Give the block a DataFrame of a query's rows. The query may name the DataFrames in ``views``
+    (name → DataFrame).
 
-    The rows can be used inside of the block only, unless ``settle`` was called there. ``runs``: the
-    text may also be a statement, which Spark runs now.
+    Over Spark Connect the rows can be used after the block only if ``settle`` was called there.
+    ``args``: the values of the query's parameters. ``runs``: the text may also be a statement,
+    which Spark runs now.
     """
     if is_remote(spark):
         yield _query_with_views(spark, text, views, args, runs=runs)
@@ -83,8 +86,8 @@ def query_over_views(
 def _query_with_views(
     spark: Any, text: str, views: Mapping[str, Any], args: Mapping[str, Any] | None, *, runs: bool
 ) -> DataFrame:
-    """Return a DataFrame of Spark Connect whose plan has its views with it: the server makes and
-    drops them around each analysis. So no message is needed for a view.
+    """Return a DataFrame of Spark Connect whose plan has the plans of its views in it: the server
+    makes and drops the views around each analysis. So no message is needed for a view.
 
     ``spark.sql(text, args, **views)`` puts other names into the text, and so moves the places in
     Spark's errors. It also has each query analysed once more. ``runs``: run the text now.
@@ -125,8 +128,8 @@ def settle(frame: DataFrame) -> DataFrame:
 
 
 def drop_unneeded(spark: SparkSession) -> None:
-    """Drop the views of settled DataFrames that nothing names any more. Errors of Spark are
-    ignored.
+    """Drop a session's views of settled DataFrames that no plan in this process names any more.
+    Errors of Spark are ignored. Do nothing if the session has ended.
     """
     unneeded_views = _unneeded.get(spark)
     if not unneeded_views or has_ended(spark):
@@ -145,9 +148,9 @@ def drop_unneeded(spark: SparkSession) -> None:
                 spark.sql(drop)
 
 
-def drop_at_last(spark: SparkSession) -> None:
-    """Drop the views of settled DataFrames that nothing names any more, if there still is a server;
-    wait ten seconds at most.
+def drop_unneeded_briefly(spark: SparkSession) -> None:
+    """Drop a session's views of settled DataFrames that no plan in this process names any more, and
+    wait for it ten seconds at most.
     """
     if _unneeded.get(spark):
-        briefly(lambda: drop_unneeded(spark))
+        call_briefly(lambda: drop_unneeded(spark))

@@ -17,7 +17,7 @@ from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.files.memory import MEMORY, new_directory
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
-from acidsql.storage.spark.few_rows import collect_few
+from acidsql.storage.spark.few_rows import collect_events_if_few
 from acidsql.storage.spark.literal_rows import collect_rows, plain_rows
 from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
 from acidsql.storage.tables.parquet import parquet_of
@@ -129,7 +129,9 @@ class TableWrite:
         """
         # Arrow and Spark sort some values differently.
         is_tried = few and not self._table.sort_columns
-        collected = collect_few(events, self._table, few, if_small=if_small) if is_tried else None
+        collected = (
+            collect_events_if_few(events, self._table, few, if_small=if_small) if is_tried else None
+        )
         if collected is None:
             return self._write_by_job(events)
         return write_rows(collected, self._table, self._own_spec)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.spark.few_rows import collect_few_of_any
+from acidsql.storage.spark.few_rows import collect_rows_if_few
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.spark.session.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
 from acidsql.storage.tables.parquet import few_of_parquet
@@ -82,7 +82,7 @@ def evaluate(
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few:
-        collected = collect_few_of_any(rows, few, if_small=not may_repeat)
+        collected = collect_rows_if_few(rows, few, if_small=not may_repeat)
         small_rows = None if collected is None else _driver_rows(rows, collected)
         if small_rows is not None:
             yield small_rows

@@ -16,8 +16,8 @@ from acidsql.storage.spark.session.jvm import is_remote
 def column_sql(
     spark: SparkSession, source: tuple[DataFrame, str] | None = None
 ) -> Iterator[ColumnSql]:
-    """Give the block a ``ColumnSql`` for its statements; the names of its Python functions end with
-    the block.
+    """Give the block a ``ColumnSql``, which writes Columns as SQL. When the block ends, the names
+    that it has given to Python functions are removed.
 
     Args:
         spark: The Spark session.

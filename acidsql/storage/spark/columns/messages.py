@@ -71,7 +71,7 @@ class ColumnMessages(ColumnSql):
             pass  # the columns are those of the statement
 
     def _no_sql(self, kind: str) -> UnsupportedError:
-        """Return the error for a part of the column being written that no SQL has."""
+        """Return the error for a part that no SQL has, of the column being written."""
         try:
             return no_sql_error(kind, str(self._column))
         except ValueError:  # PySpark cannot show each day
@@ -235,11 +235,15 @@ def _path(name: str) -> list[str]:
 
 
 def _null(message: Any) -> str:
+    """Return NULL as SQL, cast to the type that a message has."""
     kind = proto_schema_to_pyspark_data_type(message)
     return "NULL" if isinstance(kind, T.NullType) else f"CAST(NULL AS {type_sql(kind)})"
 
 
 def _binary_float(value: float, letter: str, kind: str) -> str:
+    """Return a FLOAT or DOUBLE as SQL. ``letter``: ends the literal; ``kind``: the type, for NaN
+    and the infinities.
+    """
     return f"{value!r}{letter}" if math.isfinite(value) else f"CAST('{value!r}' AS {kind})"
 
 
@@ -257,6 +261,7 @@ def _decimal(message: Any) -> str:
 
 
 def _timestamp_ntz(micros: int) -> str:
+    """Return a TIMESTAMP_NTZ literal. ``micros``: microseconds since 1970."""
     moment = _EPOCH + datetime.timedelta(microseconds=micros)
     return f"TIMESTAMP_NTZ '{moment.isoformat(sep=' ')}'"
 
@@ -270,6 +275,7 @@ def _day_time_interval(micros: int) -> str:
 
 
 def _array(message: Any) -> str:
+    """Return an array literal as SQL, with its type."""
     kind = T.ArrayType(proto_schema_to_pyspark_data_type(message.element_type))
     return f"CAST(array({', '.join(_elements(message.elements))}) AS {type_sql(kind)})"
 

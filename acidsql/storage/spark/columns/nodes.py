@@ -31,7 +31,7 @@ class ColumnNodes(ColumnSql):
 
     @cached_property
     def _sql_by_id(self) -> dict[int, str]:
-        """SQL of the columns of the source, by their ids in Spark's plans."""
+        """The source's columns: id in Spark's plans → SQL. Empty without a source."""
         if self._source is None:
             return {}
         frame, name = self._source
@@ -55,6 +55,7 @@ class ColumnNodes(ColumnSql):
         return no_sql_error(part.getClass().getSimpleName(), str(part.sql()))
 
     def _parse(self, text: str) -> None:
+        """Let Spark parse an expression. Raises ParseException if it cannot."""
         self._session_state().sqlParser().parseExpression(text)
 
     def _alias_name(self, part: Any) -> str | None:
@@ -186,10 +187,12 @@ def alias_of(frame: DataFrame) -> str | None:
 
 
 def _items(seq: Any) -> list[Any]:
+    """Return the items of Scala's sequence."""
     return [seq.apply(i) for i in range(seq.size())]
 
 
 def _constructor_size(jvm: Any, name: str) -> int:
+    """Return the number of parameters of the only constructor of a Java class."""
     (constructor,) = java_class(jvm, "java.lang.Class").forName(name).getConstructors()
     return int(constructor.getParameterCount())
 

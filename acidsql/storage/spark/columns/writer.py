@@ -23,13 +23,15 @@ _PREFIX = {"!": "NOT", "not": "NOT", "negative": "-", "~": "~"}
 
 
 class ColumnSql(ABC):
-    """Writes the columns of one statement. A subclass has a method for each kind of part.
+    """Writes the columns of one statement as SQL. A subclass has a method for each kind of part,
+    named ``_`` and the kind in snake case.
 
     Args:
         spark: The Spark session.
-        source: As of ``column_sql``.
+        source: A DataFrame whose own columns may be used (``df["id"]``), and its name in the
+            statement.
 
-    Python functions in the columns get names, which ``close`` removes.
+    Python functions in the columns get names as temporary functions, which ``close`` removes.
     """
 
     def __init__(self, spark: SparkSession, source: tuple[DataFrame, str] | None = None) -> None:
@@ -50,7 +52,7 @@ class ColumnSql(ABC):
         """
 
     def close(self) -> None:
-        """Remove the names of Python functions."""
+        """Drop the temporary functions that stand for Python functions in the columns."""
         for name in self._functions:
             self._spark.sql(f"DROP TEMPORARY FUNCTION IF EXISTS {name}")
         self._functions.clear()
@@ -59,7 +61,9 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def _kind_and_content(self, part: Any) -> tuple[str, Any]:
-        """Return the kind of a part, in snake case, and what the method ``_KIND`` gets."""
+        """Return the kind of a part, in snake case, and the argument for the method of this
+        kind.
+        """
 
     @abstractmethod
     def _unknown_kind_error(self, part: Any) -> UnsupportedError:
@@ -75,7 +79,9 @@ class ColumnSql(ABC):
 
     @abstractmethod
     def _null_is_in_nothing(self) -> bool:
-        """Whether NULL IN an empty list is false, not NULL: ``legacy.nullInEmptyListBehavior``."""
+        """Whether NULL IN an empty list is false in this session; otherwise it is NULL. The setting
+        is ``spark.sql.legacy.nullInEmptyListBehavior``.
+        """
 
     # ── what all trees have ──────────────────────────────────────────────────────────────────
 
@@ -92,8 +98,8 @@ class ColumnSql(ABC):
         return write(content)
 
     def _parse_text(self, text: str) -> str:
-        """Return a text of SQL in brackets. Raises SqlSyntaxError if it is no expression: a bracket
-        that closes nothing would end ours.
+        """Return a text of SQL in brackets. Raises SqlSyntaxError if it is no expression, so that
+        no bracket in it can end ours.
         """
         try:
             self._parse(text)
@@ -102,8 +108,10 @@ class ColumnSql(ABC):
         return f"({text}\n)"
 
     def _extract_value(self, child: Any, key: Any, value: object) -> str:
-        """Return the SQL of a struct's field, or of an element of an array or map. ``value``: the
-        key's, if the key is a literal. Of a struct, Spark takes no other text than a literal.
+        """Return the SQL of a struct's field, or of an element of an array or map: ``child[key]``.
+
+        ``value``: the key's value if the key is a literal. A plain text among them is written as a
+        literal: for a struct's field, Spark takes nothing else.
         """
         is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
         text = f"'{value}'" if is_plain else self._node_sql(key)
@@ -148,12 +156,14 @@ class ColumnSql(ABC):
         return f"{called}({'DISTINCT ' if is_distinct else ''}{', '.join(sqls)})"
 
     def _lambda(self, names: Sequence[str], body: str) -> str:
-        """A lambda function. Spark parses no brackets around one argument."""
+        """Return the SQL of a lambda function. ``names``: of its arguments; ``body``: SQL. Spark
+        parses no brackets around one argument.
+        """
         arguments = ", ".join(map(self._variable, names))
         return f"{arguments if len(names) == 1 else f'({arguments})'} -> {body}"
 
     def _variable(self, name: str) -> str:
-        """A variable of a lambda function."""
+        """Return the SQL of a lambda function's variable: a name that no column has."""
         return quote(self._of_variables + name)
 
     def _is_in(self, value: str, *values: str) -> str:
@@ -168,14 +178,16 @@ class ColumnSql(ABC):
         return f"nullif({value} IS NULL, true)"
 
     def _function_name(self) -> str:
-        """A name for a Python function, until ``close``."""
+        """Return a new name for a Python function. ``close`` drops the temporary function of this
+        name.
+        """
         self._functions.append(f"acidsql_function_{uuid.uuid4().hex}")
         return self._functions[-1]
 
 
 def case_sql(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
-    """Return the SQL of CASE, from pairs of a condition and its value. ``otherwise``: None: no
-    ELSE.
+    """Return the SQL of CASE, from pairs of a condition and its value. Without ``otherwise`` there
+    is no ELSE.
     """
     whens = [f"WHEN {condition} THEN {value}" for condition, value in branches]
     whens += [] if otherwise is None else [f"ELSE {otherwise}"]
@@ -183,7 +195,9 @@ def case_sql(branches: Sequence[tuple[str, str]], otherwise: str | None) -> str:
 
 
 def no_sql_error(kind: str, shown: str) -> UnsupportedError:
-    """Return the error for a part of a Column that no SQL has. ``shown``: its text; it is cut."""
+    """Return the error for a part of a Column that no SQL has. ``kind``: what the part is;
+    ``shown``: its text, of which the message has 100 characters at most.
+    """
     return UnsupportedError(
         f"This Column cannot be written as SQL ({kind}): {shown[:100]}. Write the "
         "expression as SQL text instead.",
@@ -201,7 +215,9 @@ def another_frame_error(name: str) -> AnalysisError:
 
 
 def another_session_error(session: str) -> UnsupportedError:
-    """Return the error for a Column that was made for another kind of Spark session."""
+    """Return the error for a Column that was made for another kind of Spark session. ``session``:
+    the statement's kind, for the message.
+    """
     return UnsupportedError(
         f"This Column was not made for {session}, in which the statement runs. Write SQL text.",
         condition="UNSUPPORTED_FEATURE.COLUMN",

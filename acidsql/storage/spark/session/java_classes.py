@@ -17,16 +17,16 @@ def java_class(jvm: Any, name: str) -> Any:
 
 
 def tree_patterns(jvm: Any) -> Any:
-    """The class with the kinds of Spark's expressions."""
+    """Return Spark's Java class TreePattern: its values are the kinds of a plan's expressions."""
     return java_class(jvm, "org.apache.spark.sql.catalyst.trees.TreePattern")
 
 
 def java_strings(jvm: Any, texts: Iterable[str]) -> Any:
-    """These texts as an array. No path and no SQL of ours contains a NUL."""
+    """Return these texts as Java's array, made in one message. No text may contain a NUL."""
     return _nul(jvm).split("\0".join(texts))
 
 
 @lru_cache(maxsize=1)
 def _nul(jvm: Any) -> Any:
-    """A pattern, cached: each statement needs it."""
+    """Return Java's pattern of a NUL. It is kept: each statement needs it."""
     return java_class(jvm, "java.util.regex.Pattern").compile("\0")

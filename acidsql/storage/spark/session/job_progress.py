@@ -48,7 +48,7 @@ class Tasks:
 
 @contextmanager
 def tagged_jobs(spark: SparkSession) -> Iterator[str]:
-    """Give the jobs of this thread a tag while the block runs; the block gets it, for
+    """Give the jobs of this thread a new tag while the block runs; the block gets the tag, for
     ``running_tasks``.
 
     If Ctrl-C ends the block, the jobs are cancelled, and KeyboardInterrupt is raised.
@@ -72,10 +72,10 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
 
 
 def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> bool:
-    """Whether an error is Ctrl-C, or came while it was handled. py4j has given up the connection,
-    and the next one sometimes breaks, too.
+    """Whether an error is a KeyboardInterrupt, or came from one or while one was handled: after
+    Ctrl-C py4j gives up the connection, and the next one sometimes breaks, too.
 
-    ``outer``: what the caller handles.
+    ``outer``: the error that was being handled before the block; it and its causes do not count.
     """
     error_ids = {id(outer)}  # errors of Spark Connect may be causes of each other
     while error is not None and id(error) not in error_ids:
@@ -111,15 +111,16 @@ def watched_tasks(
     next_s: float,
     end: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Look at the running tasks again and again while the block runs.
+    """Call ``look`` with the running tasks again and again while the block runs.
 
     Args:
         spark: The session.
         tag: The tag of the jobs.
-        look: Called by another thread. An error of it is ignored.
-        first_s: The first look comes after so many seconds, if the block still runs.
-        next_s: The time between two looks.
-        end: Called after the last look, if there was one.
+        look: Called by another thread. Its errors are ignored.
+        first_s: The seconds until the first call, if the block still runs then.
+        next_s: The seconds between two calls.
+        end: Called by the same thread when the block has ended, if the time of the first call had
+            come.
     """
     ended = threading.Event()
 
@@ -179,8 +180,9 @@ class _ReportedTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """Note what an operation's stages have done, or forget an ended operation. Operations of
-        threads without the tag do not count. See PySpark's ``ProgressHandler``.
+        """Store an operation's running tasks, or forget an operation that is done. Operations of
+        threads without the tag do not count. The arguments are those of PySpark's
+        ``ProgressHandler``.
         """
         if self._tag not in self._spark.getTags():
             return
@@ -197,12 +199,13 @@ class _ReportedTasks:
         )
 
     def count(self) -> Tasks:
+        """Return the running tasks of all operations together."""
         return sum(list(self._running.values()), Tasks())
 
 
 def running_tasks(spark: SparkSession, tag: str) -> Tasks:
-    """Return the tasks of the stages that run for the jobs with a tag; none without a Spark
-    context. Any thread may ask.
+    """Return the tasks, added up, of the stages that run for the jobs with a tag; all 0 without a
+    Spark context. Any thread may call this.
     """
     context = spark_context(spark)
     if context is None:
@@ -218,8 +221,8 @@ def running_tasks(spark: SparkSession, tag: str) -> Tasks:
 
 
 def _stage_tasks(context: Any, number: int) -> Tasks:
-    """Return the tasks of a stage by its number; none if it does not run now. ``context``:
-    Java's.
+    """Return the tasks of a stage by its number; all 0 if it does not run now. ``context``: Java's
+    Spark context.
     """
     try:
         stage = context.statusStore().lastStageAttempt(number)

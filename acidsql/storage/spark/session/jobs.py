@@ -24,8 +24,8 @@ _slots: WeakKeyDictionary[SparkSession, int] = WeakKeyDictionary()
 
 
 def tag_functions(spark: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
-    """Return the functions that add a tag to the jobs that this thread starts, and that remove the
-    tag.
+    """Return two functions that take a tag: the first lets the jobs that this thread starts have
+    the tag, the second ends this.
     """
     context = spark_context(spark)
     if context is None:
@@ -40,7 +40,8 @@ def named_jobs(
     """Name this thread's jobs in Spark's UI while the block runs, and give them a tag for
     ``cancel_jobs``.
 
-    ``pool``: the scheduler's pool; None: as it is. Over Spark Connect they only get the tag.
+    ``pool``: the scheduler's pool for them; None leaves the thread's pool. Over Spark Connect they
+    only get the tag.
     """
     context: Any = spark_context(spark)
     add, remove = tag_functions(spark)
@@ -59,11 +60,11 @@ def named_jobs(
 
 
 def sibling_session(spark: SparkSession) -> SparkSession:
-    """Return a new session of the same application with its own settings.
+    """Return a new session of the same application with its own settings. Its workers are prepared.
 
-    Over Spark Connect it is the same session if PySpark makes none (before 4.3), or if the end of
-    another one would harm this one (``isolates_artifacts``). A new one there is closed when the
-    process exits, if nobody has closed it.
+    Over Spark Connect return ``spark`` itself if PySpark makes no new session (before 4.3), or if
+    the end of a new one would harm this one (``isolates_artifacts``). A new one there is closed
+    when the process exits, if nobody has closed it.
     """
     make = getattr(spark, "newSession", None)
     if make is None or (is_remote(spark) and not isolates_artifacts(spark)):
@@ -91,16 +92,16 @@ def end_sibling_session(own_session: SparkSession, spark: SparkSession) -> None:
     if not is_remote(own_session) or own_session is spark or has_ended(own_session):
         return
     own_session.client.set_retry_policies([])
-    briefly(
+    call_briefly(
         own_session.client.release_session
     )  # a server that has ended has ended the session, too
-    briefly(own_session.client.close)
+    call_briefly(own_session.client.close)
 
 
 def is_forgotten(own_session: SparkSession) -> bool:
     """Whether a server of Spark Connect does not know a session of ``sibling_session`` any more: it
-    forgets one after an hour without a call. This is a call. False for a classic session, and if
-    there is no server.
+    forgets a session after an hour without a call. This function calls the server. False for a
+    classic session, and if there is no server.
     """
     if not is_remote(own_session):
         return False
@@ -125,10 +126,10 @@ def cancel_jobs(spark: SparkSession, tag: str) -> None:
         context.cancelJobsWithTag(tag)
 
 
-def briefly(call: Callable[[], object]) -> None:
-    """Call Spark in a thread, and wait for it ten seconds at most; then this returns, and the call
-    may go on. An error is ignored. If a server of Spark Connect is gone, PySpark asks again for
-    ten minutes.
+def call_briefly(call: Callable[[], object]) -> None:
+    """Run ``call`` in another thread, and wait for its end, but ten seconds at most: then it may go
+    on. Its error is ignored. (If a server of Spark Connect is gone, PySpark asks again for ten
+    minutes.)
     """
 
     def run() -> None:
@@ -141,8 +142,8 @@ def briefly(call: Callable[[], object]) -> None:
 
 
 def task_slots(spark: SparkSession) -> int:
-    """Return the number of tasks that run at once. Over Spark Connect, a small job finds
-    out, once.
+    """Return the number of tasks that Spark runs at once. Over Spark Connect, the first call for a
+    session runs a small job to find out.
     """
     context = spark_context(spark)
     if context is not None:
@@ -155,20 +156,24 @@ def task_slots(spark: SparkSession) -> int:
 
 
 def keeps_workers(context: Any) -> bool:
-    """Whether Spark keeps a Python worker for later tasks."""
+    """Whether Spark keeps a Python worker for later tasks (``spark.python.worker.reuse``).
+    ``context``: Python's Spark context.
+    """
     return str(context.getConf().get("spark.python.worker.reuse", "true")).lower() == "true"
 
 
 def run_alone(frame: DataFrame) -> None:
-    """Run a query of a background thread, for its effects in the workers alone. Needs a JVM.
+    """Run a query and throw its rows away: only its effects in the workers matter. Needs a JVM.
 
-    Spark's query listeners do not hear of the query. PySpark's own actions would disturb others:
-    while one thread runs an action, the jobs of other threads do not get the name of their line.
+    Spark's query listeners do not hear of the query. A background thread may call this; PySpark's
+    own actions would disturb other threads: their jobs would not get the name of their line.
     """
     frame._jdf.queryExecution().toRdd().count()
 
 
 def has_fair_pools(spark: SparkSession) -> bool:
-    """Whether the user has a FAIR scheduler."""
+    """Whether Spark schedules jobs by fair pools (``spark.scheduler.mode``). False over Spark
+    Connect.
+    """
     context = spark_context(spark)
     return context is not None and context.getConf().get("spark.scheduler.mode", "FIFO") == "FAIR"

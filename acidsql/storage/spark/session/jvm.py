@@ -17,6 +17,7 @@ from acidsql.storage.spark.session.java_classes import java_class, java_strings,
 
 
 def _jvm(spark: SparkSession) -> Any | None:
+    """Return py4j's view of the JVM; None over Spark Connect."""
     return getattr(spark, "_jvm", None)
 
 
@@ -36,7 +37,7 @@ def java_error() -> type[Exception]:
 
 
 def spark_context(spark: SparkSession) -> Any | None:
-    """The Spark context, which starts Python workers; None in Spark Connect."""
+    """Return Python's Spark context; None over Spark Connect."""
     return getattr(spark, "_sc", None)
 
 
@@ -73,9 +74,9 @@ class ScannedFiles:
     """The files of a plan's scans, as paths without scheme and host.
 
     Attributes:
-        opened: The files that the scans were given.
+        opened: The paths that the scans were given to read.
         selected: The files that remain after Spark has applied conditions on paths.
-        has_python: Python tasks read files, too.
+        has_python: Whether Python tasks read files, too; these are in neither set.
     """
 
     opened: frozenset[str]
@@ -83,7 +84,7 @@ class ScannedFiles:
     has_python: bool
 
 
-def scans_of(frame: DataFrame) -> ScannedFiles | None:
+def scanned_files(frame: DataFrame) -> ScannedFiles | None:
     """Return the files that a DataFrame's plan reads; None without a JVM. No job runs."""
     if _jvm(frame.sparkSession) is None:
         return None
@@ -98,10 +99,11 @@ def scans_of(frame: DataFrame) -> ScannedFiles | None:
 
 
 def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
-    """Whether a scan in a plan may not read all columns of event files (I8). No job runs.
+    """Whether a scan of event files in a plan leaves out some of their columns. No job runs. True
+    without a JVM.
 
-    Spark's rules prune these columns only if they turn a correlated subquery into a join. True
-    without a JVM. ``names``: the names of the columns of event files.
+    Spark's rules prune these columns only if they turn a correlated subquery into a join; without
+    such a subquery the plan is not looked at. ``names``: the columns of event files.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
@@ -139,7 +141,9 @@ def _file_scans(plan: Any) -> Iterator[Any]:
 
 
 def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> DataFrame:
-    """Return ``reader.load(paths)``, with all paths in one message: PySpark sends one for each."""
+    """Return ``reader.load(paths)``. All paths go to the JVM in one message: PySpark sends one for
+    each.
+    """
     jvm = _jvm(spark)
     if jvm is None:
         return reader.load(list(paths))
@@ -147,8 +151,8 @@ def load(reader: DataFrameReader, spark: SparkSession, paths: Sequence[str]) -> 
 
 
 def select(frame: DataFrame, *expressions: str) -> DataFrame:
-    """Return ``frame.selectExpr``, with all expressions in one message: PySpark sends some for
-    each.
+    """Return ``frame.selectExpr(*expressions)``. All expressions go to the JVM in one message:
+    PySpark sends some for each.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
@@ -157,7 +161,7 @@ def select(frame: DataFrame, *expressions: str) -> DataFrame:
 
 
 def drop(frame: DataFrame, *names: str) -> DataFrame:
-    """Return ``frame.drop``, with all names in one message."""
+    """Return ``frame.drop(*names)``. All names go to the JVM in one message."""
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return frame.drop(*names)
@@ -165,8 +169,8 @@ def drop(frame: DataFrame, *names: str) -> DataFrame:
 
 
 def sql(spark: SparkSession, text: str) -> DataFrame:
-    """Return ``spark.sql``, in one message: PySpark sends four more for the values of no
-    parameters.
+    """Return ``spark.sql(text)``. The JVM gets one message: PySpark sends four more for the values
+    of no parameters. As there, a command runs now.
     """
     session = getattr(spark, "_jsparkSession", None)
     return spark.sql(text) if session is None else DataFrame(session.sql(text), spark)
@@ -210,7 +214,7 @@ def session_key(spark: SparkSession) -> str:
 
 @contextmanager
 def changed_conf(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Run a block with other values of runtime settings.
+    """Run a block with other values of runtime settings (name → value) in the session's conf.
 
     The threads of a session share its settings. When a block ends while other blocks run, the
     setting gets the value that the latest of them needs. When the last block ends, the setting gets
@@ -253,8 +257,9 @@ _COMPOSED_TEXT = {
 
 @contextmanager
 def composed_text_conf(spark: SparkSession) -> Iterator[None]:
-    """Run a block in which Spark reads text that this library composed as it is meant: with aliases
-    in the same SELECT, and quoted names as names, whatever the user has set.
+    """Run a block with the settings that SQL composed by this library needs, if the user has set
+    them otherwise: an alias may be used in the same SELECT, and a quoted name is a name, not a
+    pattern.
     """
     values = {name: users_conf(spark, name) for name in _COMPOSED_TEXT}
     differing = {
@@ -277,7 +282,7 @@ def _conf_values(spark: Any, names: Collection[str]) -> dict[str, str | None]:
 
 
 def _set_conf(spark: Any, values: Mapping[str, str | None]) -> None:
-    """Set settings; None unsets one."""
+    """Set runtime settings, name → value; None unsets the setting."""
     new = {name: value for name, value in values.items() if value is not None}
     if len(new) > 1 and is_remote(spark):
         spark.conf._set_all(new, silent=False)  # in one message
@@ -289,8 +294,8 @@ def _set_conf(spark: Any, values: Mapping[str, str | None]) -> None:
 
 
 def is_on(spark: SparkSession, name: str) -> bool:
-    """Whether a setting of Spark's own is true. Spark takes TRUE, too. No default is passed: it
-    would hide Spark's."""
+    """Whether a setting of Spark's own is true, in any case; without a value by Spark's own
+    default."""
     return str(spark.conf.get(name)).lower() == "true"
 
 
@@ -304,7 +309,9 @@ def users_conf(spark: SparkSession, name: str) -> str | None:
 
 
 def may_call_user_code(frame: DataFrame) -> bool:
-    """Whether a query may call a function of the user's, in Python or Java. True without a JVM."""
+    """Whether a query may call a function of the user's, in Python or Java. True without a JVM, and
+    for any generator (``explode`` or a table function).
+    """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
         return True
@@ -354,13 +361,15 @@ SEND_NOTHING = {
 
 
 def is_too_large_to_send(error: BaseException) -> bool:
-    """Whether a query with a small result failed because a table is too large to broadcast."""
+    """Whether a query failed because a table is too large to broadcast. True, too, if its result is
+    larger than ``spark.driver.maxResultSize``: the caller knows that it is small.
+    """
     return bool(_NO_BROADCAST.search(str(error)))
 
 
 def explain(frame: DataFrame, mode: str | None) -> str:
-    """Return Spark's plan of a DataFrame, as EXPLAIN prints it. An unknown ``mode`` counts as
-    simple.
+    """Return the text of Spark's plan of a DataFrame, as EXPLAIN prints it. ``mode``: EXTENDED,
+    FORMATTED, CODEGEN or COST, in any case; another one, or None, counts as simple.
     """
     modes = {"EXTENDED", "FORMATTED", "CODEGEN", "COST"}
     chosen_mode = mode.lower() if mode and mode.upper() in modes else "simple"

@@ -35,8 +35,9 @@ _prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Con
 
 
 def prepare_workers(spark: SparkSession) -> None:
-    """Make sure that Spark's Python workers can find our code, and with a local master, run it.
-    Later calls for the same Spark context, or session of Spark Connect, do nothing.
+    """Make sure that Spark's Python workers can find our code, and with a local master, run it:
+    set the context's Python and path, or send an archive of the code. Later calls for the same
+    Spark context, or session of Spark Connect, do nothing.
 
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the
@@ -82,13 +83,14 @@ def isolates_artifacts(spark: SparkSession) -> bool:
 
 
 def _is_ours(python: str) -> bool:
+    """Whether a Python program, given by path or name, is the one that runs here."""
     found_path = shutil.which(python)
     return found_path is not None and os.path.abspath(found_path) == os.path.abspath(sys.executable)
 
 
 def _need_our_version(python: str) -> None:
-    """Raise SettingError if a Python has another version than this one, or lacks pyarrow. Nothing
-    happens if there is no such program.
+    """Run a Python program, and raise SettingError if it has another version than this one, or
+    lacks pyarrow. Do nothing if there is no such program.
     """
     executable = shutil.which(python)
     if executable is None:
@@ -121,8 +123,8 @@ def _lend_our_path(context: Any) -> None:
 
 @cache
 def _package() -> str:
-    """Return the path of an archive of our code, made once. Other code gets another name: a server
-    would refuse it under a name that it knows.
+    """Return the path of a ``.zip`` of our code. The first call makes it, in a temporary directory.
+    Other code gets another name: a server would refuse it under a name that it knows.
     """
     root = Path(acidsql.__file__).parent
     packed = io.BytesIO()

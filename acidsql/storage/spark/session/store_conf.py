@@ -43,6 +43,7 @@ def hadoop_conf(spark: SparkSession) -> Any | None:
 
 def hand_over_store_settings(spark: SparkSession) -> None:
     """Let this process and the session's workers open object stores with the session's settings.
+    This changes the session's conf (see ``give_workers_store_settings``).
 
     In this process the settings of the latest call hold, as file systems are the process's own.
 
@@ -59,7 +60,9 @@ def hand_over_store_settings(spark: SparkSession) -> None:
 
 
 def _let_spark_know_old_names(spark: SparkSession) -> None:
-    """Let Spark read ``s3:`` as ``s3a:``: a metastore's tables may have such locations."""
+    """Let Spark read ``s3:`` and ``s3n:`` as ``s3a:``, unless its Hadoop conf says how to read
+    them: a metastore's tables may have such locations. Do nothing over Spark Connect.
+    """
     context: Any = getattr(spark, "_jsc", None)
     for scheme in S3_SCHEMES[1:] if context is not None else ():
         context.hadoopConfiguration().setIfUnset(f"fs.{scheme}.impl", _S3A)
@@ -67,7 +70,8 @@ def _let_spark_know_old_names(spark: SparkSession) -> None:
 
 def give_workers_store_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """Let the workers of a session open object stores with these settings (Hadoop's names), and no
-    others. This changes the session's conf.
+    others. They are put into the session's conf, under names of ours, and earlier ones are taken
+    out.
     """
     names_before = spark.conf.get(NAMES, None)
     if not settings and not names_before:
@@ -162,17 +166,19 @@ def store_settings(spark: SparkSession) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _defaults(jvm: Any) -> Any:
-    """Return Hadoop's own defaults of the settings, as a set of Java's, cached."""
+    """Return Hadoop's own defaults of the settings of object stores: a set of Java's of entries,
+    name and value. It is kept.
+    """
     conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
     conf.addResource("core-default.xml")
     return conf.getValByRegex(_PATTERN).entrySet()
 
 
 def _settings_in_key_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dict[str, str]:
-    """Return the settings in files of keys, name → value.
+    """Return the settings of object stores in files of keys, name → value.
 
-    ``files``: the settings that name a file for S3, or for a bucket. They override Hadoop's file.
-    Raises SettingError if a file cannot be read.
+    ``files``: the settings that name a file for S3, or for one bucket → the file. They override
+    Hadoop's file, which is read first. Raises SettingError if a file cannot be read.
     """
     settings: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")
@@ -202,8 +208,8 @@ def _names_in_key_files(jvm: Any, conf: Any) -> Iterable[str]:
 
 
 def need_classes(spark: SparkSession, location: str) -> None:
-    """Raise SettingError if Spark's JVM has no file system for a location on an object store.
-    Nothing is tried for other locations, and without a JVM.
+    """Raise SettingError if Spark's JVM has no class of a file system for a location on an object
+    store. Do nothing for other locations, and without a JVM.
     """
     scheme = scheme_and_root(location)[0]
     if scheme not in _ARTIFACTS or (conf := hadoop_conf(spark)) is None:

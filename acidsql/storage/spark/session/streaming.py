@@ -11,7 +11,9 @@ from acidsql.storage.spark.session.jvm import spark_context
 
 
 def local_property(spark: SparkSession, name: str) -> str | None:
-    """Return a property of the thread that runs the current batch; None if there is none."""
+    """Return a local property of the JVM's thread that runs the current batch; None if it is not
+    set, and over Spark Connect.
+    """
     context = spark_context(spark)
     value = None if context is None else context.getLocalProperty(name)
     return None if value is None else str(value)

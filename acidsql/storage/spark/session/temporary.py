@@ -29,7 +29,7 @@ def is_temp_view(spark: SparkSession, name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _table_identifier(jvm: Any) -> Any:
-    """A class in the JVM, cached: each statement needs it."""
+    """Return Spark's Java class TableIdentifier. It is kept: each statement needs it."""
     return java_class(jvm, "org.apache.spark.sql.catalyst.TableIdentifier")
 
 
@@ -49,9 +49,9 @@ def reads_variables(frame: DataFrame) -> bool:
     return _has_expression(frame, _VARIABLE)
 
 
-def is_of_session(frame: DataFrame) -> bool:
-    """Whether a query has a temporary function or a variable of its session. False over Spark
-    Connect, which cannot say."""
+def depends_on_session(frame: DataFrame) -> bool:
+    """Whether a query calls a function of the user's in Python or Java, or reads a variable of its
+    session (DECLARE). False over Spark Connect, which cannot say."""
     return _has_expression(frame, *_FUNCTIONS, _VARIABLE)
 
 

@@ -34,8 +34,9 @@ class Upload:
 
 
 def unfinished_uploads(spark: SparkSession, location: str) -> list[Upload]:
-    """Return the unfinished uploads below a directory, as far as the store tells them. There are
-    none if it is not on S3, or without a JVM (Spark Connect). A store's error is only logged.
+    """Return the unfinished uploads below a directory, as far as the store tells them. Return [] if
+    the directory is not on S3, without a JVM (Spark Connect), and after an error of the store,
+    which is only logged.
     """
     scheme, root = scheme_and_root(location)
     if scheme not in S3_SCHEMES or (conf := hadoop_conf(spark)) is None:

@@ -37,8 +37,9 @@ _OFFSET = re.compile(
 
 
 def _servers_offset(spark: SparkSession) -> int | None:
-    """Return the offset that ``zone_offset_micros`` returns, told once by a server of Spark
-    Connect; None if it does not tell.
+    """Return the offset, in microseconds, of the default time zone of a server of Spark Connect;
+    None if it depends on the date, or the server does not tell. The first call for a session asks
+    the server.
     """
     if spark not in _OFFSETS:
         query = "SELECT java_method('java.time.ZoneId', 'systemDefault')"
@@ -51,8 +52,8 @@ def _servers_offset(spark: SparkSession) -> int | None:
 
 
 def fixed_offset(zone: str) -> int | None:
-    """Return the offset of a time zone from UTC, in microseconds; None if it may depend on the
-    date.
+    """Return the offset from UTC, in microseconds, of a time zone by Java's name, as ``Etc/UTC`` or
+    ``GMT+02:00``; None if it may depend on the date.
     """
     offset_match = _OFFSET.fullmatch(zone)
     if offset_match is None:
