@@ -49,7 +49,11 @@ WrittenPlace = tuple[TableName, str | None]
 
 
 class CommittedTransaction(Protocol):
-    """The part of a committed transaction that the compactor uses."""
+    """The part of a committed transaction that the compactor uses.
+
+    Attributes:
+        compaction: A line for each place is appended: which compaction is queued, or why none.
+    """
 
     @property
     def places(self) -> list[WrittenPlace]:
@@ -113,22 +117,26 @@ class Background:
 
     @cached_property
     def _slots(self) -> int:
+        """The number of tasks that Spark runs at once."""
         return jobs.task_slots(self._spark)
 
     @property
     def _tasks(self) -> int:
+        """The number of tasks that the compactor may run at once: a fourth of all, at least one."""
         return max(1, self._slots // _SHARE)
 
     @property
     def _own_session(self) -> SparkSession:
-        """The compactor's own Spark session: statements change the settings of the user's."""
+        """The compactor's own Spark session, made at first use: statements change the settings of
+        the user's."""
         if self._sibling_session is None:
             self._sibling_session = jobs.sibling_session(self._spark)
         return self._sibling_session
 
     @property
     def _worker(self) -> Worker:
-        """The worker, in the compactor's own Spark session, or inline in the user's."""
+        """The worker, made at first use, in the compactor's own Spark session; in mode ``inline``
+        in the user's."""
         if self._current_worker is None:
             self._current_worker = self._worker_in(
                 self._spark if self._inline else self._own_session
@@ -147,8 +155,8 @@ class Background:
 
     def _renew_lost_session(self) -> None:
         """Make the compactor's own session and its worker anew if the server of Spark Connect has
-        forgotten the session. Nothing happens in mode ``inline``, or if the compactor has no
-        session of its own."""
+        forgotten the session, and end the old session. Do nothing in mode ``inline``, or if the
+        compactor has no session of its own."""
         if (
             self._inline
             or self._own_session is self._spark
@@ -163,8 +171,9 @@ class Background:
 
     @contextmanager
     def statement(self) -> Iterator[None]:
-        """Note that a statement of the session runs inside the ``with`` block. If a compaction runs
-        that uses all task slots, it is given up and queued again, but only a few times in a row."""
+        """Count a statement of the session as running inside the ``with`` block. If a compaction
+        runs that uses all task slots, it is given up and queued again, but only a few times in a
+        row."""
         with self._wake:
             self._statements += 1
         # Without a thread no compaction runs.
@@ -179,6 +188,8 @@ class Background:
                 self._wake.notify_all()
 
     def _give_way(self) -> None:
+        """Stop the worker for a statement, unless this has happened three times in a row. The
+        worker's compaction is queued again."""
         if self._given_way < _GIVES_WAY:
             self._given_way += 1
             self._worker.stop()
@@ -228,12 +239,15 @@ class Background:
     # ── the thread ───────────────────────────────────────────────────────────────────────────
 
     def _run(self) -> None:
+        """Do rounds of work until the compactor is closed or Spark is stopped; the thread runs
+        this."""
         while self._wait_for_work() and not self._is_over:
             self._do_one_round()
 
     @property
     def _is_over(self) -> bool:
-        """The session is closed, or Spark was stopped, or the program ends."""
+        """Whether the compactor is closed, or one of the two Spark sessions was stopped, as at the
+        program's end."""
         own = self._sibling_session or self._spark
         return self._closed or has_ended(self._spark) or has_ended(own)
 
@@ -280,8 +294,9 @@ class Background:
 
     def _queue_compactions(self) -> None:
         """Check the tables and partitions that were written since the last round, and queue the
-        compactions that are due. A line about each one is appended to the ``compaction`` list of
-        the transactions that wrote there."""
+        compactions that are due. A line about each table or partition is appended to the
+        ``compaction`` list of the transactions that wrote there. In mode ``background``, first hand
+        the session's settings of object stores to the compactor's own session."""
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None

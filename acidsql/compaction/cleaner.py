@@ -70,7 +70,8 @@ class RemovedPath:
     Attributes:
         table: The table that it belonged to.
         path: Its path.
-        kind: obsolete, aborted, litter, or dropped (the directory of a dropped table).
+        kind: obsolete, aborted, litter (a hidden directory of a dead session or worker), or dropped
+            (the directory of a dropped table).
         bytes: The size of all files in it.
     """
 
@@ -209,9 +210,9 @@ class Cleaner:
         return removed
 
     def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
-        """Delete a place's obsolete and aborted directories, but no kept history; raise its oldest
-        readable version. None: nothing has changed since the last look, or a later compaction
-        replaced the base, whose cleaning deletes this; []: the place is gone, or behind a link."""
+        """Delete a place's obsolete and aborted directories, but no kept history; versions without
+        files are forgotten. Return what was deleted; [] if the place is gone or behind a link; None
+        if nothing has changed since the last look, or a later compaction will clean."""
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
@@ -407,7 +408,8 @@ class Cleaner:
     # ── shared by all of these ───────────────────────────────────────────────────────────────
 
     def _take_snapshot(self, name: TableName) -> Snapshot:
-        """Take a snapshot of now, without a lease, for which the cleaner would keep files."""
+        """Return a snapshot of a table as of now. There is no lease: for one, the cleaner would
+        keep files."""
         return snapshot_of(self._metastore, self._metastore.valid_txns(), [name])
 
     def _clean_quietly(
@@ -434,12 +436,13 @@ def _places_of_uploads(
 
 
 def _place(entries: Sequence[CompactionInfo]) -> tuple[TableName, str | None]:
+    """Return the table and the partition that all these entries are of."""
     return entries[-1].table, entries[-1].partition
 
 
 def _delete(fs: FileSystem, table: TableName, entry: Entry, kind: str) -> RemovedPath:
-    """Delete a directory with all below it, or a file (a missing one is no error), and return what
-    it was, with its size in bytes. ``kind``: as in `RemovedPath`."""
+    """Delete a directory with all below it, or a file, and return it with its size in bytes. A
+    missing one is no error. ``kind``: as in `RemovedPath`."""
     size = total_bytes(fs, entry.path) if entry.is_dir else entry.size
     if entry.is_dir:
         fs.delete_directory(entry.path)

@@ -61,8 +61,8 @@ class Decision:
 
 
 def decide(sizes: DirectorySizes, settings: Settings) -> Decision:
-    """Return which compaction is needed by the thresholds; the first rule that holds counts:
-    aborts, size, number, quiet time. The type is None if none holds."""
+    """Return which compaction the thresholds in ``settings`` demand; the first rule that holds
+    counts: aborts, size, number, quiet time. The type is None if none holds."""
     for rule in (_decide_by_aborts, _decide_by_size, _decide_by_number, _decide_by_quiet_time):
         if (decision := rule(sizes, settings)) is not None:
             return decision
@@ -140,11 +140,12 @@ def thresholds_of(table: Table, settings: Settings) -> Settings:
 
 
 def may_tier(metastore: Metastore, table: Table) -> bool:
-    """Whether a minor compaction may take only some of the deltas.
+    """Whether a minor compaction of a table may be size-tiered: take only some of the deltas. False
+    beside Hive, and for an insert-only table.
 
-    Not beside Hive: a worker of Hive's that was believed dead may commit a compaction of all deltas
-    at any time. Readers would read both that one and another that begins in the middle of it. And
-    each compaction of an insert-only table makes a base.
+    A worker of Hive's that was believed dead may commit a compaction of all deltas at any time.
+    Readers would read both that one and another that begins in the middle of it. And each
+    compaction of an insert-only table makes a base.
     """
     return not metastore.abilities.shared_with_hive and not table.is_insert_only
 
@@ -184,9 +185,9 @@ def max_remaining_deltas(
     return effective_thresholds.compactor_delta_num_threshold
 
 
-def job_properties(table: Table, requested: Mapping[str, str]) -> Table:
-    """Return the table for a compaction: the request's ``tblprops.…`` replace the table's
-    properties."""
+def compaction_table(table: Table, requested: Mapping[str, str]) -> Table:
+    """Return the table with the properties that hold for a compaction: the request's
+    ``tblprops.…`` (``requested``: the request's properties) override the table's own."""
     changed = {**table.properties, **_properties_with_prefix(requested, "tblprops.")}
     return replace(table, properties=changed)
 
@@ -210,8 +211,8 @@ def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
 
 
 def is_left_alone(table: Table) -> bool:
-    """Whether the table has the property ``NO_AUTO_COMPACTION=true``, whatever the case of both
-    words."""
+    """Whether the table has the property ``NO_AUTO_COMPACTION=true``, in any case: then no
+    compaction is queued by itself."""
     return any(
         name.lower() == NO_AUTO_COMPACTION.lower() and value.lower() == "true"
         for name, value in table.properties.items()
@@ -221,9 +222,9 @@ def is_left_alone(table: Table) -> bool:
 def has_failed_too_often(
     newest_first: Sequence[CompactionInfo], now_ms: int, settings: Settings
 ) -> bool:
-    """Whether the last compactions of a table or partition, as many as the threshold says, all
-    failed, the last of them not long ago. Refused ones and those that did not begin are skipped;
-    False if there are fewer."""
+    """Whether the last compactions of a table or partition, as many as the threshold in
+    ``settings`` says, all failed, and the last of them was queued not long ago. Refused ones and
+    those that did not begin are skipped; False if there are fewer."""
     last = [compaction for compaction in newest_first if compaction.state in _TRIED][
         : settings.compactor_failed_threshold
     ]

@@ -16,13 +16,13 @@ from acidsql.txn import NO_WAIT_SETTINGS, TxnManager
 
 
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
-    """Delete a dropped table's directory, and mark the clean-up as done; nothing happens if another
-    has done it. Call it under the table's lock.
+    """Delete a dropped table's directory, and mark the clean-up as done. Do nothing if it is done
+    already. The caller must hold the table's lock.
 
     A session may sleep at any moment, lose its lock, and wake when a later table of the same name
-    has the directory. If the file system ``can_remove_empty``, it still does no harm, for three
-    reasons. The files to delete are listed first. While the clean-up is queued, there is no later
-    table. And a later table has other names for its files, because write ids go on.
+    has the directory. If the file system ``can_remove_empty``, the session still does no harm, for
+    three reasons. The files to delete are listed first. While the clean-up is queued, there is no
+    later table. And a later table has other names for its files, because write ids go on.
     """
     fs = filesystem_for(cleanup.location)
     leaves, parents = _leaves_and_parents(fs, cleanup.location)
@@ -40,9 +40,9 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
 
 
 def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> str | None:
-    """Drop a temporary table, of which the caller knows that its session has ended, in a
-    transaction that waits for no lock, and delete its files. Return its directory; None if the
-    table is gone.
+    """Drop a temporary table and delete its files, in a transaction that waits for no lock. Return
+    the path of its directory; None if the table is gone. The caller must know that the table's
+    session has ended.
 
     Raises:
         LockTimeoutError: Somebody uses the table.
@@ -60,7 +60,8 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
 
 
 def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
-    """Make durable that these directories have lost entries, or are deleted themselves."""
+    """Sync these directories to the disk, since they have lost entries; for a deleted one, its
+    parent."""
     above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
     for path in sorted(above):
         if fs.exists(path):
@@ -68,10 +69,10 @@ def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
 
 
 def _leaves_and_parents(fs: FileSystem, path: str) -> tuple[list[Entry], list[str]]:
-    """Return what has to be deleted with a table's directory. The leaves are the files, links, ACID
-    directories and hidden directories at any depth; nobody looks into the latter two. The parents
-    are the paths of all other directories, the innermost first, ``path`` last. If ``path`` is a
-    link, it is the only leaf, and there are no parents."""
+    """List what has to be deleted with a table's directory, and return leaves and parents. The
+    leaves are the files, links, ACID directories and hidden directories at any depth; nobody looks
+    into the latter two. The parents are the paths of all other directories, the innermost first,
+    ``path`` last. If ``path`` is a link, it is the only leaf, and there are no parents."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

@@ -13,8 +13,9 @@ from acidsql.settings import Settings
 
 
 def keep_house(metastore: Metastore, settings: Settings) -> None:
-    """Abort timed-out transactions, queue entries of dead workers again, and delete old compaction
-    history. It may be called at any time."""
+    """Abort transactions whose heartbeat has stopped, queue the compactions of dead workers again,
+    and delete old compaction history. The settings say after how long. Any process may call this
+    at any time."""
     metastore.abort_timed_out(settings.txn_timeout_ms)
     metastore.revoke(settings.compactor_worker_timeout_ms)
     metastore.purge_compaction_history(history_retention(settings))

@@ -88,7 +88,9 @@ def entries_by_place(entries: Iterable[CompactionInfo]) -> Entries:
 class Initiator:
     """Checks tables and partitions, and queues compactions.
 
-    The queue is read once, when a check first needs it, and again by ``run``.
+    A *candidate* is a table or partition to check, with the facts that the metastore has of it:
+    aborted transactions, and the time since the last write. The queue is read once, when a check
+    first needs it, and again by ``run``.
 
     Args:
         metastore: The metastore with the queue.
@@ -108,6 +110,7 @@ class Initiator:
         self._entries = entries
 
     def _entries_of(self, candidate: Candidate) -> Sequence[CompactionInfo]:
+        """Return the entries of the queue and its history for a table or partition."""
         if self._entries is None:
             self._entries = entries_by_place(self._metastore.compactions())
         return self._entries.get((candidate.table, candidate.partition), ())
@@ -158,9 +161,10 @@ class Initiator:
         return decision
 
     def _decision(self, table: Table, candidate: Candidate) -> Decision:
-        """Return which compaction a place needs, and why. No type, without listing the directory,
-        if the table has NO_AUTO_COMPACTION, is SORTED BY, or is insert-only and the settings do not
-        let such tables be compacted."""
+        """Return which compaction a table or partition needs, and why, by the settings and the
+        table's own thresholds. The type is None, and no directory is listed, if the table has
+        NO_AUTO_COMPACTION, is SORTED BY, or is insert-only and the settings do not let such tables
+        be compacted."""
         if is_left_alone(table):
             return Decision(None, "NO_AUTO_COMPACTION is set")
         if table.sort_columns:
@@ -225,8 +229,9 @@ class Initiator:
 
     def _queue(self, table: Table, candidate: Candidate, decision: Decision) -> CheckResult:
         """Queue the compaction that is due, and return the reason and the entry's number. If the
-        last ones have failed too often, note only that none began (no number). If one is queued
-        already, return the number and state of that one."""
+        last compactions have failed too often, only note in the history that none began: the result
+        has no number. If a compaction is queued already, return its number, and its state as the
+        reason."""
         assert decision.type is not None
         where = candidate.table, candidate.partition
         properties = {}
@@ -270,4 +275,5 @@ class Initiator:
 
 
 def _bytes(fs: FileSystem, paths: list[str]) -> int:
+    """Return the size of these files together, in bytes."""
     return sum(run_in_threads(fs.size, paths))

@@ -1,6 +1,7 @@
 """Which files the cleaner keeps because an older version of a table needs them.
 
-An age (``acid.ages``) is kept, or goes, as a whole, and the oldest age goes first.
+An age (``acid.ages``) is the files that one base has replaced. It is kept, or goes, as a whole, and
+the oldest age goes first.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ class HistoryLimits:
     """The limits of the history that a table keeps.
 
     Attributes:
-        retention_ms: How long after the compaction.
-        max_ratio: At most so many times as many bytes as the live files have.
-        oldest: The oldest version of the table that can be read.
-        now_ms: The time.
+        retention_ms: How long files stay after the compaction that has replaced them.
+        max_ratio: The greatest size of all kept files, as a multiple of the live files' size.
+        oldest: The oldest version of the table that can be read (a write id).
+        now_ms: The metastore's present time. It does not count when limits are compared.
     """
 
     retention_ms: int
@@ -42,7 +43,8 @@ class KeptHistory:
         names: The directories and files that stay.
         kept_compaction_ids: The numbers of the compactions whose entries stay in the queue as long.
         due_ms: When the first of the ages gets too old; None if nothing is kept.
-        oldest: The oldest version that can be read from then on, as far as this directory goes.
+        oldest: The oldest version that can be read once the other ages are deleted, as far as this
+            directory is concerned; 0 if none is deleted.
     """
 
     names: frozenset[str]
@@ -66,8 +68,8 @@ class LastLook:
     limits: HistoryLimits
 
     def still_holds(self, entries: Sequence[CompactionInfo], limits: HistoryLimits) -> bool:
-        """Whether a new look would find the same: the limits are the same, no compaction is new,
-        and no kept age has become too old. False if nothing was kept."""
+        """Whether a new look would find the same: the limits are the same, no compaction among
+        ``entries`` is new, and no kept age has become too old. False if nothing was kept."""
         due_ms, known_ids = self.history.due_ms, set(self.entries)
         is_new = any(compaction.id not in known_ids for compaction in entries)
         return (
@@ -76,7 +78,15 @@ class LastLook:
 
 
 class FileSizes:
-    """Measures the files of one directory."""
+    """Measures the files of one table's or partition's directory.
+
+    Args:
+        fs: The file system.
+        entries: The directory's children; only these can be measured.
+        children: The same children, for Hive's rules.
+        write_ids: The write ids of a reader who begins now.
+        txns: The transactions of this reader.
+    """
 
     def __init__(
         self,
@@ -90,15 +100,15 @@ class FileSizes:
         self._children, self._write_ids, self._txns = children, write_ids, txns
 
     def bytes_of(self, names: Iterable[str]) -> int:
-        """Return the bytes of all files in the directories, and of the files, that have these
-        names."""
+        """Return the size in bytes of the children with these names together, directories with all
+        files below them."""
         chosen = (self._entries[name] for name in names)
         return sum(
             total_bytes(self._fs, entry.path) if entry.is_dir else entry.size for entry in chosen
         )
 
     def live_bytes(self) -> int:
-        """Return the bytes of the files that a reader who begins now would read."""
+        """Return the size in bytes of the files that a reader who begins now would read."""
         state = acid_state(self._children, self._write_ids, self._txns)
         return self.bytes_of(
             [*state.originals, *(directory.name for directory in state.directories)]
@@ -120,13 +130,13 @@ def keep(
     limits: HistoryLimits,
     sizes: FileSizes,
 ) -> KeptHistory:
-    """Choose the ages whose files stay (an age: what one base has replaced): the newest ones, until
-    one is older than the retention time or the oldest readable version, or all together are larger
-    than ``max_ratio`` times the live files. All older ages go.
+    """Return which old files stay: those of the newest ages, until one is older than the retention
+    time or the oldest readable version, or all together are larger than ``max_ratio`` times the
+    live files. All older ages go. Nothing is deleted here.
 
     Args:
         history: The ages, the newest first.
-        entries: The compactions that wait for the cleaner, by their highest write id.
+        entries: The compactions that wait for the cleaner. One of them must have replaced each age.
         limits: The table's limits.
         sizes: Measures the files.
     """
@@ -167,8 +177,8 @@ def _first(times: Sequence[int]) -> int | None:
 
 
 def total_bytes(fs: FileSystem, path: str) -> int:
-    """Return the bytes of all files below a directory; 0 for a link or a directory that is not
-    there."""
+    """Return the size in bytes of all files below a directory, at any depth; 0 for a link or a
+    missing directory."""
     if fs.is_link(path):
         return 0
     entries = fs.list_if_there(path)

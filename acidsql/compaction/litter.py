@@ -15,8 +15,8 @@ from acidsql.txn import snapshot_of
 def orphaned_directories(
     metastore: Metastore, table: TableName, entries: Iterable[Entry]
 ) -> list[Entry]:
-    """Return those of ``entries`` that are hidden directories of transactions, or of write ids,
-    which are not open any more, so that nobody needs them. Nothing is deleted.
+    """Return those of ``entries`` that are hidden directories of a transaction or a write id (the
+    name tells which) that is not open any more: nobody needs them. Nothing is deleted.
 
     Args:
         metastore: Knows the transactions.

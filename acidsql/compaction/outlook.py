@@ -45,7 +45,7 @@ class ObsoleteKeeper:
 
 
 class Outlook:
-    """One look at a metastore's queue, transactions and locks.
+    """One look at a metastore's queue, transactions and locks. The constructor reads them all.
 
     Args:
         metastore: The metastore.
@@ -70,9 +70,9 @@ class Outlook:
         self._now_ms = metastore.now_ms()
 
     def next_compaction(self, table: Table, partition: str | None) -> Decision:
-        """Return the next compaction of a table or partition, and why: one that is queued or runs,
-        else the one that a check would queue now. If there is none to come, or Hive decides, the
-        type is None."""
+        """Return the next compaction of a table or partition, and why: the queued or running one,
+        else the one that a check would queue now. If none is due, or Hive decides, the type is
+        None."""
         for compaction in self._entries.get((table.name, partition), ()):
             if compaction.state in _QUEUED:
                 now = f" ({compaction.progress})" if compaction.progress else ""
@@ -87,9 +87,9 @@ class Outlook:
         return self._initiator.preview_check(table, candidate)
 
     def oldest_txn(self, name: TableName, partition: str | None) -> TxnInfo | None:
-        """Return the open transaction with the lowest id among those that hold a lock on this
-        place, or on a place that overlaps with it; None if there is none. Each one that writes
-        there does."""
+        """Return the open transaction with the lowest id among those that hold a lock on a table or
+        partition, or on a place that overlaps with it; None if there is none. A transaction that
+        writes there holds such a lock."""
         place = LockComponent(LockType.SHARED_READ, name.database, name.name, partition)
         numbers = {lock.txn_id for lock in self._locks.overlapping(place)} & self._open.keys()
         return self._open[min(numbers)] if numbers else None

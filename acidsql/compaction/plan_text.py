@@ -54,8 +54,8 @@ def plan_text(
 
 
 def _merge_lines(plan: CompactionPlan) -> list[str]:
-    """Return the lines about what a compaction reads, merges, drops, writes and frees. The rows are
-    counted from the files' footers."""
+    """Return the lines about what a compaction reads, merges, drops, writes and frees. To count the
+    rows, the footers of all files are read."""
     data, deletes = plan.listing.data, plan.listing.deletes
     rows = f"{_rows(data):,} insert events"
     if plan.listing.originals:
@@ -77,9 +77,11 @@ def _merge_lines(plan: CompactionPlan) -> list[str]:
 
 
 def _rows(files: tuple[EventFile, ...]) -> int:
+    """Read the files' footers, and return the number of events in all files."""
     return sum(run_in_threads(lambda file: read_file_info(file.path, file.length).rows, files))
 
 
 def _first_names(names: list[str]) -> str:
+    """Return the first 20 names, with commas between them, and the number of the others."""
     more = f" … and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more

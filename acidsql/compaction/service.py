@@ -88,16 +88,16 @@ class Service:
             self._txns.close()
 
     def end(self) -> None:
-        """Give up a running compaction, and make ``run`` return.
+        """Give up a running compaction, which is queued again, and make ``run`` return.
 
-        Called from another thread or a signal handler.
+        Another thread or a signal handler calls this.
         """
         self._ended.set()
         self._worker.stop()
 
     def _do_one_round(self) -> None:
-        """Do one round: housekeeping, checks, compactions, cleaning. An error ends only its step,
-        and is logged once."""
+        """Do one round: housekeeping, checks (if their interval has passed), compactions, cleaning.
+        An error ends only its step, and is logged, not raised."""
         now_s = time.monotonic()
         interval_s = self._settings.compactor_check_interval_ms / 1000
         self._is_due = self._checked_s is None or now_s - self._checked_s >= interval_s
@@ -128,7 +128,8 @@ class Service:
         keep_house(self._metastore, self._settings)
 
     def _queue_due_compactions(self) -> None:
-        """Queue the compactions that are due, if it is time to check and the metastore lets us."""
+        """Check all changed tables, queue the compactions that are due, and report each. Do nothing
+        if it is not time to check, or if Hive's initiator serves the metastore."""
         if not self._is_due or not self._metastore.abilities.can_initiate:
             return
         for outcome in self._initiator.run():
@@ -136,8 +137,9 @@ class Service:
                 self._tell(f"queued {outcome.id}: {outcome.place}: {outcome.why}")
 
     def _run_queued_compactions(self) -> None:
-        """Run queued compactions of this pool until the queue is empty or the service ends. The
-        error of a failed one is logged, and the next one runs; a MetastoreError is raised."""
+        """Run queued compactions of this pool until the queue is empty or the service ends, and
+        report each. The error of a failed one is logged, and the next one runs; a MetastoreError is
+        raised."""
         while not self._ended.is_set():
             try:
                 number = self._worker.run_next(pool=self._pool)

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import is_known, job_properties, max_remaining_deltas
+from acidsql.compaction.decision import compaction_table, is_known, max_remaining_deltas
 from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.foreign import acid_table
@@ -76,8 +76,8 @@ class Worker:
 
     Attributes:
         txn_id: The transaction of the running compaction; None if none runs.
-        tells_s: So many seconds after its begin, and again after as many, a compaction tells the
-            queue how far it is.
+        tells_s: The seconds from a compaction's begin to its first note in the queue of how far it
+            is, and from each note to the next.
     """
 
     tells_s = 5.0
@@ -97,20 +97,20 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """A compaction runs, in the transaction ``txn_id``."""
+        """Whether a compaction runs, in the transaction ``txn_id``."""
         return self.txn_id is not None
 
     def stop(self) -> None:
         """Give up the running compaction, if there is one: its jobs are cancelled, it fails, and
-        its entry is queued again. ``go_on`` lets the worker compact again. Called from another
-        thread."""
+        its entry is queued again. ``go_on`` lets the worker compact again. Another thread calls
+        this."""
         self._stopped.set()
         if self.is_busy:
             jobs.call_briefly(lambda: jobs.cancel_jobs(self._spark, self._resources.tag))
 
     @property
     def is_stopped(self) -> bool:
-        """``stop`` was called, and ``go_on`` was not called since."""
+        """Whether ``stop`` was called, and ``go_on`` was not called since."""
         return self._stopped.is_set()
 
     def go_on(self) -> None:
@@ -118,12 +118,13 @@ class Worker:
         self._stopped.clear()
 
     def _refuse_stopped(self) -> None:
+        """Raise WriteError if the worker is stopped. A compaction calls this between two jobs."""
         # Between two jobs, stop() finds no job to cancel.
         if self.is_stopped:
             raise WriteError("The compaction was given up, and is queued again.")
 
     def run_next(self, *, pool: str | None = None, only: int | None = None) -> int | None:
-        """Take the next entry from the queue, compact it, and commit.
+        """Take the next entry from the queue, compact it in a transaction of its own, and commit.
 
         Args:
             pool: Take only entries of this pool; None: those without a pool, and those that have
@@ -170,11 +171,12 @@ class Worker:
             raise
 
     def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
-        """Compact an entry under its lock and commit, which makes it ready for cleaning. If there
-        is nothing to merge, it commits only if there are obsolete or aborted files; otherwise, and
-        if the table or partition is gone, the entry is marked as refused. Errors are raised."""
+        """Compact an entry under its lock and commit, which makes the entry ready for cleaning.
+        First delete what dead workers left in the table's directory. If there is nothing to merge,
+        commit only if there are obsolete or aborted files; otherwise, and if the table or partition
+        is gone, mark the entry as refused. Errors are raised."""
         started = time.perf_counter()
-        table = self._locked_table(txn, entry)
+        table = self._lock_table(txn, entry)
         if table is None:
             return
         if entry.type is CompactionType.REBALANCE:
@@ -186,7 +188,7 @@ class Worker:
         discard(fs, take_from_dead(fs, table.location, self._is_open))
         plan, state = plan_compaction(
             fs,
-            job_properties(table, entry.properties),
+            compaction_table(table, entry.properties),
             entry.partition or "",
             write_ids,
             snapshot.valid_txns,
@@ -231,11 +233,13 @@ class Worker:
     def _reporting_progress(
         self, txn: Txn, entry: CompactionInfo, work: CompactionRun
     ) -> AbstractContextManager[None]:
-        """Write the progress of the work inside the ``with`` block into the queue's entry every few
-        seconds, if it has changed; nothing if the work is short."""
+        """Return a context manager: while its block runs, another thread writes the progress of the
+        work into the queue's entry every few seconds, if it has changed. Nothing is written if the
+        block is short."""
         reported = ""
 
         def tell(tasks: Tasks) -> None:
+            """Write the progress into the queue's entry, if it has changed."""
             nonlocal reported
             if reported != (now := progress_of(work, tasks)):
                 self._metastore.note_progress(entry.id, txn.id, now)
@@ -246,8 +250,8 @@ class Worker:
         )
 
     def _shows_txn(self, fs: FileSystem) -> bool:
-        """Whether the names of results bear the transaction's id, so that Hive hides them until it
-        has committed."""
+        """Whether the names of the compaction's results have the transaction's id in them (Hive's
+        ``_v0000012``): readers then hide them until the transaction has committed."""
         is_wanted = self._txns.settings.compactor_visibility_id
         # An object store cannot put a whole directory into place in one step.
         return is_wanted or not (self._metastore.abilities.reads_pairs and fs.has_directories)
@@ -256,7 +260,7 @@ class Worker:
         return self._metastore.txn_state(txn_id) is TxnState.OPEN
 
     def _spend_write_id(self, table: Table) -> None:
-        """Commit a transaction that writes nothing, so that its write id is decided.
+        """Take a new write id of the table, and commit its transaction, which writes nothing.
 
         If the table is a single base, the rebalanced base is named after this write id: it needs
         another name than the present base.
@@ -265,7 +269,7 @@ class Worker:
             spent.write_id(table.name)
             spent.commit()
 
-    def _locked_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
+    def _lock_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
         """Take a lock that keeps the table's directory and columns unchanged (a rebalance also
         blocks UPDATE, DELETE and MERGE), and return the table. Return None if the table or
         partition is gone; the entry is then marked as refused. Raise UnsupportedError if the table
@@ -303,6 +307,8 @@ class Worker:
     def _commit(
         self, txn: Txn, entry: CompactionInfo, write_ids: CompactorWriteIdList, summary: str
     ) -> None:
+        """Commit the transaction. The entry becomes ready for cleaning, with the highest write id
+        that was compacted, and the summary."""
         compacted = Compacted(entry.id, write_ids.high_water_mark, summary)
         txn.commit(Commit(compacted=compacted))
 
@@ -371,6 +377,7 @@ def refuse_unseen_deletes(fs: FileSystem, plan: CompactionPlan) -> None:
 
 
 def _place_text(entry: CompactionInfo) -> str:
+    """Return an entry's table and partition: ``db.table`` or ``db.table/p=1``."""
     return lock_object_name(entry.table.database, entry.table.name, entry.partition)
 
 

@@ -66,9 +66,9 @@ def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None
 
 
 def _shown_node_sql(sql: str, node: HiveType, zone_offset_micros: int | None, depth: int) -> str:
-    """Return SQL that turns a value as read, nested too, into what the user sees: CHAR is padded, a
-    TIMESTAMP moved by the zone's offset in microseconds (None: not moved). ``depth`` numbers the
-    variables of lambdas.
+    """Return SQL that turns a value as read, nested too, into the value that the user sees: CHAR is
+    padded, a TIMESTAMP moved by the zone's offset in microseconds (None: not moved). A value of
+    another type stays: ``sql``. ``depth`` numbers the variables of lambdas.
     """
     if not (node.holds("char") or (zone_offset_micros is not None and node.holds("timestamp"))):
         return sql
@@ -88,7 +88,8 @@ def _shown_node_sql(sql: str, node: HiveType, zone_offset_micros: int | None, de
 
 
 def nested_sql(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
-    """Return SQL that rebuilds an array, map or struct with each part converted. NULL stays NULL.
+    """Return SQL that rebuilds an array, map or struct with each element, key, value or field
+    converted. NULL stays NULL.
 
     Args:
         sql: SQL of the value.

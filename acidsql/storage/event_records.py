@@ -55,8 +55,8 @@ RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
 
 
 def are_keys_alone(columns: Iterable[str]) -> bool:
-    """Whether events with these columns have no rows of the user's. Such events can only
-    delete.
+    """Whether events with these columns are row ids without the user's columns. They can only
+    delete rows.
     """
     return set(columns) <= set(KEY_SCHEMA.names)
 
@@ -109,7 +109,7 @@ class WriteSpec:
         insert_only: Rows are written to plain files, without event columns.
         parquet: The compression of Parquet files; None if files are ORC.
         notes_replaced: The statement notes which rows its new versions of rows replace (see
-            ``files.replaced``).
+            ``tables.replaced``).
     """
 
     staging: str
@@ -142,10 +142,10 @@ class Record:
 
     Attributes:
         kind: ``insert`` or ``delete`` (a written file), ``replaced`` (a file beside an ``insert``,
-            see ``files.replaced``), ``done`` (this task of the insert stage has
-            ended), ``seen`` (the delete stage read keys of this task), ``matched`` (rows matched
-            without an action), ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column
-            had nulls), ``gone`` (a file of LOAD DATA that does not exist any more).
+            see ``tables.replaced``), ``done`` (this task of the insert stage has ended), ``seen``
+            (the delete stage read keys of this task), ``matched`` (rows matched without an action),
+            ``duplicate`` (a row was matched twice), ``null`` (a NOT NULL column had nulls),
+            ``gone`` (a file of LOAD DATA that does not exist any more).
         rows: The number of events in the file, or of the rows that the record is about.
         updated: For an insert file, the number of events that are new versions of rows.
         detail: For ``null``, the column's name.
@@ -163,10 +163,10 @@ class Record:
     detail: str = ""
 
     def to_json(self) -> str:
-        """The record as one line of text, for a column of strings."""
+        """Return the record as one line of JSON, for a column of strings."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Record:
-        """The record from the text of ``to_json``."""
+        """Return the record that ``to_json`` has written as this text."""
         return cls(**json.loads(text))

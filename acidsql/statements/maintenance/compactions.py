@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.cleaner import Cleaner
-from acidsql.compaction.decision import job_properties, max_remaining_deltas, pool_of
+from acidsql.compaction.decision import compaction_table, max_remaining_deltas, pool_of
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Worker, WorkerResources
@@ -177,7 +177,7 @@ class CompactionStatements(Family):
         write_ids = snapshot.write_ids[table.name]
         plan, state = plan_compaction(
             filesystem_for(table.location),
-            job_properties(table, dict(statement.properties)),
+            compaction_table(table, dict(statement.properties)),
             partition or "",
             CompactorWriteIdList.from_snapshot(write_ids),
             snapshot.valid_txns,
