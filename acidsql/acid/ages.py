@@ -35,9 +35,11 @@ def ages(
     decided_write_ids: ValidWriteIdList,
     txns: ValidTxnList,
 ) -> list[Age]:
-    """Return the ages in one directory, the newest first. An age is what one base has replaced: the
-    base below it, the deltas between both, and original files, as far as they are in
-    ``state.obsolete``. A base without any of these left gives no age.
+    """Return the ages in one directory, the newest first. ``state.base`` ends the first age, the
+    base below it ends the next one, and so on.
+
+    An age has the names of the base below, of the deltas between both, and of original files, as
+    far as they are in ``state.obsolete``. A base without any of these left gives no age.
 
     Args:
         children: The visible children of the directory.

@@ -57,17 +57,20 @@ _SUFFIX, _PENDING_SUFFIX = _SUFFIXES = "__acidsql_cdc", "__acidsql_pending"
 
 
 def state_name(target: TableName) -> TableName:
-    """The name of the state table beside a target."""
+    """Return ``<target>__acidsql_cdc``, the name of the state table of a target. The table need not
+    exist."""
     return TableName(target.database, f"{target.name}{_SUFFIX}")
 
 
 def pending_name(target: TableName) -> TableName:
-    """The name of the pending table beside a target."""
+    """Return ``<target>__acidsql_pending``, the name of the pending table of a target. The table
+    need not exist."""
     return TableName(target.database, f"{target.name}{_PENDING_SUFFIX}")
 
 
 def cdc_table_names(target: TableName) -> tuple[TableName, TableName]:
-    """The names of the tables beside a target: they are dropped and renamed with it."""
+    """Return the names of a target's state table and pending table, which are dropped and renamed
+    with the target. The tables need not exist."""
     return state_name(target), pending_name(target)
 
 
@@ -82,18 +85,19 @@ def target_name(state_table: TableName) -> TableName | None:
 
 
 def is_cdc_table_name(name: str, targets: frozenset[str]) -> bool:
-    """Whether a name is that of the state or pending table of one of some targets."""
+    """Whether a name is that of the state or pending table of one of ``targets``. All names are
+    without a database."""
     target = target_name(TableName("", name))
     return target is not None and target.name in targets
 
 
 def is_state(table: Table) -> bool:
-    """Whether a table is a state table, and does not just have the name of one."""
+    """Whether a table is a state table: it has the name and a property of one."""
     return table.name.name.endswith(_SUFFIX) and ORDER in table.properties
 
 
 def is_pending(table: Table) -> bool:
-    """Whether a table is a pending table, and does not just have the name of one."""
+    """Whether a table is a pending table: it has the name and a property of one."""
     return table.name.name.endswith(_PENDING_SUFFIX) and PENDING in table.properties
 
 
@@ -125,23 +129,26 @@ def pending_table(target: TableName) -> Table:
 
 
 def new_bond(target: Table) -> dict[str, str]:
-    """Return the property of a new table beside a target; empty if the target has no number."""
+    """Make a new bond, for a new table beside a target. Return it as the property (key → text) of
+    that table; empty if the target has no number."""
     return {f"{BOND}{_OWN}": f"{target.identity} {uuid4().hex}"} if target.identity else {}
 
 
 def bond_key(state_table: TableName) -> str:
-    """The property of a target that has the bond with the table of this name."""
+    """Return the key of the target's property with the bond to a table of this name:
+    ``acidsql.cdc.bond.cdc`` for a state table, ``acidsql.cdc.bond.pending`` for a pending table."""
     return f"{BOND}{state_table.name.rpartition('__acidsql_')[2]}"
 
 
 def bond_of(target: Table, state_table: TableName) -> str | None:
-    """The bond that a target has with the table of this name; None: there was no such table."""
+    """Return the bond that a target has with the table of this name. None if the target has none,
+    or only a copy of another target's bond, which begins with another number."""
     bond = target.bonds.get(bond_key(state_table).removeprefix(BOND), "")
     return bond if bond.startswith(f"{target.identity} ") else None
 
 
 def own_bond(state_table: Table) -> str:
-    """The bond of a table beside a target; "" if the metastore needs none."""
+    """Return the bond in a state or pending table's own properties; "" if the table has none."""
     return state_table.bonds.get(_OWN, "")
 
 
@@ -161,17 +168,19 @@ def belongs_to(state_table: Table, target: Table) -> bool:
 
 
 def keys_of(state: Table) -> tuple[Column, ...]:
-    """The keys of a state table."""
+    """Return the key columns of a state table, which are its first columns."""
     count = int(state.properties.get(NUM_KEYS, len(state.columns) - 3))
     return state.columns[:count]
 
 
 def state_columns(state: Table) -> tuple[Column, Column, Column]:
-    """The order value, whether the key is deleted, and since when."""
+    """Return the three columns after the keys of a state table: the order value, whether the key is
+    deleted, and since when."""
     sequence, deleted, at = state.columns[len(keys_of(state)) :][:3]
     return sequence, deleted, at
 
 
 def values_of(state: Table) -> tuple[Column, ...]:
-    """The columns of the records of a state table of versions; else none."""
+    """Return the columns of a state table after its keys and the three of ``state_columns``: the
+    values of records. Only a state table of SCD type 2 has them; otherwise empty."""
     return state.columns[len(keys_of(state)) + 3 :]

@@ -47,7 +47,8 @@ class Constraint:
 
     @property
     def body(self) -> str:
-        """The text that a metastore keeps: the condition, or the columns of a key as JSON."""
+        """The text that a metastore keeps: of a CHECK the condition, otherwise a JSON list of
+        ``columns``, ``parent`` and ``parent_columns``."""
         if self.kind is ConstraintKind.CHECK:
             return self.condition
         return json.dumps([self.columns, self.parent, self.parent_columns], ensure_ascii=False)
@@ -56,14 +57,14 @@ class Constraint:
     def from_body(
         cls, name: str, kind: ConstraintKind, body: str, *, enforced: bool, relied: bool
     ) -> Constraint:
-        """Make a constraint from what a metastore keeps. ``body``: as the property ``body`` returns
-        it, the condition of a CHECK, otherwise JSON of the columns and the parent."""
+        """Make a constraint from what a metastore keeps. ``body`` is a text of the property
+        ``body``."""
         if kind is ConstraintKind.CHECK:
             return cls(name, kind, body, is_enforced=enforced, is_relied=relied)
         columns, parent, parent_columns = json.loads(body)
         return cls(name, kind, "", tuple(columns), parent, tuple(parent_columns), enforced, relied)
 
 
-def check(name: str, condition: str) -> Constraint:
-    """An enforced CHECK, as it is without further words."""
+def check_constraint(name: str, condition: str) -> Constraint:
+    """Make the CHECK of SQL without further words: it is enforced and relied on."""
     return Constraint(name, ConstraintKind.CHECK, condition, is_enforced=True, is_relied=True)

@@ -100,11 +100,11 @@ class Finding:
 
     @property
     def advice(self) -> str:
-        """The advice of the condition, or the outcome of a repair."""
+        """The outcome of a repair if there is one, otherwise the advice of the condition."""
         return self.repair_outcome or CONDITIONS[self.condition][1]
 
     def to_json(self) -> str:
-        """The finding as a line of text."""
+        """Return the fields as a JSON list, in one line."""
         return json.dumps(astuple(self))
 
     @classmethod

@@ -86,53 +86,59 @@ class AcidDirectory:
 
 
 def delta_name(write_id: int, statement_id: int) -> str:
-    """The directory of one statement's insert events."""
+    """Return the name of the directory of one statement's insert events:
+    ``delta_0000006_0000006_0000``. Raises FormatError if the statement id is above 4095."""
     return f"delta_{write_id:07d}_{write_id:07d}_{_valid_statement_id(statement_id):04d}"
 
 
 def delete_delta_name(write_id: int, statement_id: int) -> str:
-    """The directory of one statement's delete events."""
+    """Return the name of the directory of one statement's delete events:
+    ``delete_delta_0000006_0000006_0000``. Raises FormatError if the statement id is above 4095."""
     return f"delete_{delta_name(write_id, statement_id)}"
 
 
 def base_name(write_id: int, visibility_txn_id: int = 0) -> str:
-    """The base of INSERT OVERWRITE or TRUNCATE, or of a major compaction up to a write id."""
-    return f"base_{write_id:07d}{_visibility(visibility_txn_id)}"
+    """Return ``base_0000005`` or ``base_0000005_v0000017``: the name of the base that an INSERT
+    OVERWRITE or TRUNCATE with this write id makes, or a major compaction up to this write id."""
+    return f"base_{write_id:07d}{_visibility_suffix(visibility_txn_id)}"
 
 
 def compacted_delta_name(first: int, last: int, visibility_txn_id: int = 0) -> str:
-    """The directory of insert events of a range of write ids."""
-    return f"delta_{first:07d}_{last:07d}{_visibility(visibility_txn_id)}"
+    """Return ``delta_0000001_0000005`` or ``delta_0000001_0000005_v0000017``: the name of the
+    directory of the insert events of a range of write ids (both ends included)."""
+    return f"delta_{first:07d}_{last:07d}{_visibility_suffix(visibility_txn_id)}"
 
 
-def _visibility(txn_id: int) -> str:
+def _visibility_suffix(txn_id: int) -> str:
+    """Return ``_v0000017``; empty for 0."""
     return f"_v{txn_id:07d}" if txn_id else ""
 
 
 def bucket_name(bucket_id: int) -> str:
-    """The file of one bucket id."""
+    """Return ``bucket_00003``: the name of the file with the events of one bucket id."""
     return f"bucket_{bucket_id:05d}"
 
 
 def plain_name(bucket_id: int) -> str:
-    """The file of one bucket id without event columns: of an insert-only table, or of LOAD DATA."""
+    """Return ``000003_0``: the name of one bucket id's file without event columns, in an
+    insert-only table or after LOAD DATA."""
     return f"{bucket_id:06d}_0"
 
 
 def replaced_name(bucket_id: int) -> str:
-    """The file that says which rows those of a bucket file replace."""
+    """Return ``_acidsql_replaced_00003``: the name of the file that tells, for the rows of a bucket
+    file, which rows they replace."""
     return f"{REPLACED_FILE}_{bucket_id:05d}"
 
 
 def replaced_bucket_id(file_name: str) -> int | None:
-    """The bucket id in a name of ``replaced_name``; None for any other name."""
+    """Return the bucket id in ``_acidsql_replaced_00003``; None for any other name."""
     name_match = _REPLACED.fullmatch(file_name)
     return int(name_match[1]) if name_match else None
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
-    """Parse the name of a base, a delta or a delete delta; None for any other name. Without a
-    ``_v`` suffix the visibility transaction is 0; without a statement id this is None."""
+    """Parse the name of a base, a delta or a delete delta; None for any other name."""
     if base_match := _BASE.fullmatch(name):
         write_id, visibility = int(base_match[1]), int(base_match[2] or 0)
         return AcidDirectory(name, DirectoryKind.BASE, write_id, write_id, None, visibility)
@@ -146,7 +152,7 @@ def parse_directory(name: str) -> AcidDirectory | None:
 
 
 def bucket_id_of(file_name: str) -> int | None:
-    """The bucket id in ``bucket_00003`` or ``bucket_00003_0``; None for any other name."""
+    """Return the bucket id in ``bucket_00003`` or ``bucket_00003_0``; None for any other name."""
     bucket_match = _BUCKET.fullmatch(file_name)
     return int(bucket_match[1]) if bucket_match else None
 
@@ -157,12 +163,13 @@ def is_original(file_name: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    """True for names that readers ignore, by Hive's rule."""
+    """Whether a name begins with ``_`` or ``.``, so that readers ignore the file or directory."""
     return name.startswith(("_", "."))
 
 
 def partition_name(columns: Sequence[str], values: Sequence[str | None]) -> str:
-    """``p1=a/p2=1``, escaped as Hive does it (``FileUtils.makePartName``)."""
+    """Return ``p1=a/p2=1``: columns in lower case, all escaped as Hive does it
+    (``FileUtils.makePartName``). The values None and "" are named as the default partition."""
     pairs = zip(columns, values, strict=True)
     return "/".join(f"{_escape(name.lower())}={_escape_value(value)}" for name, value in pairs)
 

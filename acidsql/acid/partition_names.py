@@ -49,8 +49,8 @@ class PartitionNames:
         Args:
             columns: The partition columns.
             existing: All partition directories of the table.
-            doubtful: The directories that ``may_be_uncanonical`` returns, each with its values as
-                Spark casts them to STRING.
+            doubtful: The directories that ``uncanonical_candidates`` returns, each with its values
+                as Spark casts them to STRING.
         """
         names, names_by_value = cls(columns), dict[str, list[str]]()
         for name, values in doubtful.items():
@@ -65,18 +65,20 @@ class PartitionNames:
         )
 
     def canonical(self, texts: Sequence[str | None]) -> str:
-        """The canonical name for these values, which Spark has cast to STRING."""
+        """Return the canonical directory name, ``p1=a/p2=1``, of the values of one partition, which
+        Spark has cast to STRING."""
         pairs = zip(texts, self.columns, strict=True)
         values = [canonical(text, column.type) for text, column in pairs]
         return partition_name([column.name for column in self.columns], values)
 
     def directories(self, texts: Sequence[str | None]) -> tuple[str, ...]:
-        """All directories of these values. New rows go into the first, which may not exist yet."""
+        """Return the names of all directories of these values, which Spark has cast to STRING. New
+        rows go into the first, which may not exist yet."""
         name = self.canonical(texts)
         return self.existing.get(name, (name,))
 
     def same_values(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """These directories, and all others that have the same values."""
+        """Return these directory names, and those of all other directories with the same values."""
         groups = (group for group in self.existing.values() if not names.isdisjoint(group))
         return frozenset(names).union(*groups)
 
@@ -100,9 +102,9 @@ def canonical(text: str | None, hive_type: str) -> str | None:
     return text
 
 
-def may_be_uncanonical(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
-    """Return those of the directories whose names may not be canonical: only Spark can tell their
-    values. All others certainly are canonical.
+def uncanonical_candidates(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
+    """Return the names of the directories (out of ``existing``) that may not be canonical: only
+    Spark can tell their values. All others certainly are canonical.
 
     Raises:
         FormatError: A name is not of the form ``p1=a/p2=1``.
@@ -138,6 +140,7 @@ def _canonical_first(
 
 
 def _null_flags(name: str) -> list[bool]:
+    """For each value in a partition's name, whether it is NULL."""
     return [value is None for _, value in parse_partition_name(name)]
 
 

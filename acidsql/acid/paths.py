@@ -68,10 +68,8 @@ def plain_path(path: str) -> str:
 
 
 def local_path_of(uri: str) -> str:
-    """The path of an escaped ``file:`` URI, for example of Spark's ``_metadata.file_path``.
-
-    Spark escapes these URIs (``%20``); locations in a metastore are not escaped.
-    """
+    """Return the path of an escaped ``file:`` URI, for example of Spark's ``_metadata.file_path``:
+    without ``file:``, and ``%20`` as a blank. Raises FormatError if the URI names another host."""
     return unquote(plain_path(uri))
 
 
@@ -83,13 +81,13 @@ def url_of(path: str) -> str:
         FormatError: ``file:`` names another host.
     """
     if is_local(path):
-        return "file://" + "".join(map(_in_url, plain_path(path)))
+        return "file://" + "".join(map(_escape_in_url, plain_path(path)))
     scheme, root = scheme_and_root(path)
     head = root or f"{scheme}:"
-    return head + "".join(map(_in_url, path[len(head) :]))
+    return head + "".join(map(_escape_in_url, path[len(head) :]))
 
 
-def _in_url(character: str) -> str:
+def _escape_in_url(character: str) -> str:
     """Return a character as Java's ``URI`` writes it: blanks, control characters and other special
     characters as %XX of UTF-8. Letters of any alphabet stay."""
     if character.isascii():
@@ -100,7 +98,8 @@ def _in_url(character: str) -> str:
 
 
 def directory_of(path: str) -> str:
-    """The directory that a file or directory is in."""
+    """Return the path of the directory that a file or directory is in: all before the last ``/``,
+    or ``/`` if nothing is there."""
     return path.rpartition("/")[0] or "/"
 
 
@@ -108,8 +107,8 @@ def directory_of(path: str) -> str:
 
 
 def normal(location: str) -> str:
-    """Return a path without ``..``, ``//``, a ``/`` at the end, and ``file:`` with its host. Any
-    other scheme and host stay as they are."""
+    """Return the normal form of a path: ``..`` is resolved, ``//`` is ``/``, and a ``/`` at the end
+    and ``file:`` with its host are removed. Any other scheme and host stay as they are."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""
@@ -164,7 +163,8 @@ def _is_path_within(outer: str, inner: str) -> bool:
 
 
 def short_name(path: str) -> str:
-    """A name of at most 113 characters for a path: its end, and a digest of the whole."""
+    """Return a name of at most 113 characters for a path: its last 80 characters, ``#``, and the
+    MD5 of the whole."""
     digest = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
     return f"{path[-80:]}#{digest}"
 
@@ -194,7 +194,7 @@ def is_name(name: str) -> bool:
 
 
 def directory_name(name: str) -> str:
-    """The name of the directory of a table with this name. It is never the name of a hidden file or
-    of an ACID directory."""
+    """Return the directory name for a table: the table's name, with ``table_`` before it if it
+    would be the name of a hidden file or of an ACID directory."""
     is_odd = is_hidden(name) or parse_directory(name) is not None
     return f"{_ODD}{name}" if is_odd else name

@@ -56,8 +56,9 @@ TABLE_PROPERTIES = (
 )  # fmt: skip
 
 
-def declared(properties: Mapping[str, str], name: str) -> str | None:
-    """The value of a property whose name may be in any letters; of several, the one in lower case.
+def property_value(properties: Mapping[str, str], name: str) -> str | None:
+    """Return the value of a property, None if it is not there. The case of letters in the names of
+    ``properties`` does not matter; of several, the one in lower case is taken.
 
     ``name``: the property's name, in lower case.
     """

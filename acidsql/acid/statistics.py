@@ -67,11 +67,9 @@ class AnalyzedStatistics:
 
 
 def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table; an empty list if
-    ANALYZE has not counted it.
-
-    The number of rows is shown only if it is of the same version as the size.
-    """
+    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table: ``Statistics`` (bytes,
+    and rows if they are of the same version as the bytes) and ``Statistics Of`` (version, time,
+    number of files). An empty list if ANALYZE has not counted the table."""
     size, rows = _entry(entries, _SIZE), _entry(entries, _ROWS)
     if not size:
         return []
@@ -120,17 +118,19 @@ def entries_with_new_names(
 
 
 def _key(table: Table, column: Column) -> str:
+    """Return the key of a column's entry: ``column.0``, or ``partition_column.0``."""
     if column in table.partition_columns:
         return f"partition_column.{table.partition_columns.index(column)}"
     return f"column.{table.columns.index(column)}"
 
 
 def _origin_text(entry: Mapping[str, Any]) -> str:
+    """Return a text for users with the version and the time of an entry."""
     return f"version {entry.get('version')}, counted at {entry.get('at')}"
 
 
 def _entry(entries: Mapping[str, str], key: str) -> dict[str, Any]:
-    """Parse an entry; empty if there is none, or if it is no JSON object."""
+    """Parse the entry of a key; empty if there is none, or if it is no JSON object."""
     try:
         entry = json.loads(entries.get(key, "{}"))
     except ValueError:

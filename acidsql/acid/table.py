@@ -56,16 +56,17 @@ class TableName:
     name: str
 
     def __str__(self) -> str:
+        """Return ``database.table`` as users write it."""
         return f"{self.database}.{self.shown}"
 
     @property
     def key(self) -> str:
-        """The name as a text that no other table has."""
+        """``database.table`` as the metastore keeps it: a text that no other table has."""
         return f"{self.database}.{self.name}"
 
     @property
     def shown(self) -> str:
-        """The table's name as users write it."""
+        """The table's name as users write it, without the database."""
         return _TEMPORARY.sub("", self.name)
 
     @property
@@ -75,7 +76,8 @@ class TableName:
         return None if name_match is None else int(name_match[1])
 
     def for_session(self, session_txn_id: int) -> TableName:
-        """The name under which the metastore keeps a temporary table of this name."""
+        """Return the name under which the metastore keeps a temporary table of this name, which
+        lives with the SESSION transaction ``session_txn_id``."""
         return TableName(self.database, f"{self.shown}{TEMPORARY}{session_txn_id}")
 
 
@@ -157,8 +159,8 @@ class Table:
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
 
     def with_zlib(self) -> Table:
-        """Return the table with ZLIB as its ORC compression; unchanged if it names another one or
-        is not ORC."""
+        """Return a copy with ZLIB as the ORC compression; the table itself if its properties name
+        a compression, or if it is not ORC."""
         has_compression = any(key.lower() == ORC_COMPRESSION for key in self.properties)
         if has_compression or self.file_format != ORC:
             return self
@@ -171,7 +173,8 @@ class Table:
 
     @property
     def moving(self) -> str | None:
-        """Where the table moves to or from, if it is on the way to another metastore."""
+        """Where the table moves to or from (a property's text), while it is on the way to another
+        metastore; otherwise None."""
         return self.properties.get(MOVING)
 
     @property

@@ -42,6 +42,7 @@ class _ValidIdList:
     exceptions: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        """Sort ``aborted``, and compute ``exceptions``."""
         object.__setattr__(self, "aborted", tuple(sorted(self.aborted)))
         object.__setattr__(self, "exceptions", tuple(sorted({*self.open, *self.aborted})))
 
@@ -87,10 +88,11 @@ class _ValidIdList:
         return last > self.high_water_mark or any(first <= number <= last for number in self.open)
 
     def hide(self, numbers: Iterable[int]) -> Self:
-        """The same as if these ids were still open."""
+        """Return a copy that takes these ids for open ones, too."""
         return replace(self, open=tuple(sorted({*self.open, *numbers})))
 
     def _text(self) -> str:
+        """Return Hive's text ``hwm:minOpen:open,…:aborted,…``."""
         ids = (",".join(map(str, sorted(part))) for part in (self.open, self.aborted))
         return ":".join([str(self.high_water_mark), str(self.min_open), *ids])
 
@@ -129,19 +131,20 @@ class ValidWriteIdList(_ValidIdList):
 
     @property
     def complete_up_to(self) -> int:
-        """The highest id up to which nothing is hidden, except what was aborted."""
+        """The highest id for which neither it nor a lower id is open. It and lower ids may be
+        aborted."""
         return min(self.high_water_mark, self.min_open - 1)
 
     def up_to(self, write_id: int) -> ValidWriteIdList:
-        """Return the list without the ids above this one."""
+        """Return a copy without the ids above ``write_id``, which no longer are valid."""
         mark = min(write_id, self.high_water_mark)
         parts = (self.open, self.aborted)
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
         return ValidWriteIdList(mark, open_ids, aborted, table=self.table)
 
     def without_ids(self, later_ids: Collection[int]) -> ValidWriteIdList:
-        """Return the list without some committed ids, as if they were still open. The high-water
-        mark is lowered to the highest id that is visible then."""
+        """Return a copy that hides some committed ids, as if they were still open. The high-water
+        mark is lowered to the highest id that is visible then, or to 0."""
         mark = self.high_water_mark
         while mark in later_ids or (mark > 0 and not self.is_valid(mark)):
             mark -= 1
@@ -197,13 +200,13 @@ class NewWriteIds:
 
     @property
     def numbers(self) -> list[int]:
-        """All of these, ascending."""
+        """The ids that the newer snapshot sees and the older one does not, ascending."""
         numbers_above = range(self.before.high_water_mark + 1, self.after.high_water_mark + 1)
         return [number for number in (*self.before.exceptions, *numbers_above) if number in self]
 
     def sql(self, number_sql: str) -> str:
-        """Return an SQL condition that a write id is one of these. ``number_sql``: SQL of the write
-        id."""
+        """Return an SQL condition, without brackets around it, that the newer snapshot sees a write
+        id and the older one does not. ``number_sql``: SQL of the write id."""
         return f"{self.after.sql(number_sql)} AND NOT ({self.before.sql(number_sql)})"
 
 
@@ -255,7 +258,8 @@ def _parse_fields(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[i
 
 
 def _parse_ids(text: str) -> tuple[int, ...]:
-    """Parse ids and ranges, as ``1,3,10-12``, into all of their numbers."""
+    """Parse ids and ranges, as ``1,3,10-12``, into all of their numbers. Raise ValueError if the
+    text has another form."""
     ids: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from acidsql.acid.ages import Age
-from acidsql.acid.properties import HISTORY_MAX_RATIO, HISTORY_RETENTION, declared
+from acidsql.acid.properties import HISTORY_MAX_RATIO, HISTORY_RETENTION, property_value
 from acidsql.acid.state import Child, acid_state
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.metastore.compaction_queue import CompactionInfo
@@ -119,7 +119,7 @@ def with_history_properties(properties: Mapping[str, str], settings: Settings) -
     """Return the settings, with a table's properties about the retention and ratio of history in
     the place of the session's. Raise SettingError if one has a wrong value."""
     for name in (HISTORY_RETENTION, HISTORY_MAX_RATIO):
-        if (value := declared(properties, name)) is not None:
+        if (value := property_value(properties, name)) is not None:
             settings = settings.with_(name, value)
     return settings
 

@@ -10,7 +10,7 @@ from kit import counts, ordered, rows, table
 from over_hive import needs
 
 from acidsql.acid.layout import partition_name
-from acidsql.acid.partition_names import canonical, may_be_uncanonical
+from acidsql.acid.partition_names import canonical, uncanonical_candidates
 from acidsql.acid.table import Column
 from acidsql.acid.values.partition_values import partition_value
 from acidsql.errors import AnalysisError, ConstraintError
@@ -313,7 +313,7 @@ def test_a_name_is_canonical_only_if_spark_gives_that_text_of_its_value(spark, c
         given = spark.createDataFrame([(text,) for text in texts], "text string")
         shown = dict(map(tuple, given.selectExpr("text", f"CAST({cast} AS STRING)").collect()))
         names = {text: partition_name(["p"], [text]) for text in texts}
-        doubt = may_be_uncanonical([Column("p", kind)], list(names.values()))
+        doubt = uncanonical_candidates([Column("p", kind)], list(names.values()))
         sure = {text for text in texts if names[text] not in doubt}
         assert {text: canonical(shown[text], kind) for text in sure} == {t: t for t in sure}, kind
         assert sure or kind == "double", kind

@@ -8,7 +8,7 @@ from contract_base import ACID, T, U, begin, seen, table, write
 from over_hive import needs
 
 from acidsql.acid import cdc
-from acidsql.acid.constraints import Constraint, ConstraintKind, check
+from acidsql.acid.constraints import Constraint, ConstraintKind, check_constraint
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.errors import CatalogError, TxnAbortedError
 from acidsql.metastore.interface import Commit, Database
@@ -79,8 +79,8 @@ class CatalogContract:
             {"transactional": "true", "bucketing_version": "2", "empty": ""},
             "a comment",
             (
-                check("c2", "z > 0"),
-                check("c1", "a.x < 9"),
+                check_constraint("c2", "z > 0"),
+                check_constraint("c1", "a.x < 9"),
                 Constraint("c0", ConstraintKind.CHECK, "größe > ''", is_relied=True),
                 Constraint(
                     "k, 1", ConstraintKind.PRIMARY_KEY, columns=("a", "größe"), is_relied=True
@@ -166,7 +166,7 @@ class CatalogContract:
         other = replace(key, name="other", parent="default.another")
         store.create_table(table(constraints=(replace(key, name="own"),)))
         store.create_table(
-            replace(table(U, "/wh/u"), constraints=(check("c", "a > 0"), key, other))
+            replace(table(U, "/wh/u"), constraints=(check_constraint("c", "a > 0"), key, other))
         )
         assert store.foreign_keys_to(T) == [(U, key)]
         assert store.foreign_keys_to(U) == []
@@ -204,10 +204,12 @@ class CatalogContract:
         assert store.statistics(T) == {}
 
     def test_altering_replaces_the_constraints(self, store, reopen):
-        store.create_table(table(constraints=(check("x", "a > 0"), check("y", "a > 1"))))
+        store.create_table(
+            table(constraints=(check_constraint("x", "a > 0"), check_constraint("y", "a > 1")))
+        )
         info = Constraint("z", ConstraintKind.CHECK, "b <> ''")
-        store.alter_table(T, constraints=[check("y", "a > 1"), info])
-        assert set(reopen().find(T).constraints) == {check("y", "a > 1"), info}
+        store.alter_table(T, constraints=[check_constraint("y", "a > 1"), info])
+        assert set(reopen().find(T).constraints) == {check_constraint("y", "a > 1"), info}
         store.alter_table(T, constraints=[])
         assert reopen().find(T).constraints == ()
 

@@ -20,7 +20,7 @@ from contract_base import (
 )
 from sqlalchemy import event, select
 
-from acidsql.acid.constraints import check
+from acidsql.acid.constraints import check_constraint
 from acidsql.acid.table import Column, Partition, TableName
 from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import TxnAbortedError
@@ -35,7 +35,7 @@ V, W = TableName("sales", "v"), TableName("sales", "w")
 PARTITIONS = {T: [Partition(("1",), "/wh/t/p=1"), Partition(("2",), "/wh/t/p=2")]}
 BEFORE_ALL = ValidTxnList(0)  # no other session is open
 
-CHECKS = (check("c", "a > 0"),)
+CHECKS = (check_constraint("c", "a > 0"),)
 
 
 class Crash(BaseException):
@@ -210,7 +210,7 @@ OPERATIONS = {
         T,
         add_columns=[Column("c", "int")],
         set_properties={"a": "x", "n": "y"},
-        constraints=[check("d", "a > 1")],
+        constraints=[check_constraint("d", "a > 1")],
     ),
     "keep_statistics": lambda s: s.keep_statistics(T, {"size": "1", "rows": "2"}, txn_id=1),
     "create_view": lambda s: s.create_view(view(V, properties={"k": "v"})),

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from acidsql.acid import cdc
 from acidsql.acid.paths import is_name
-from acidsql.acid.properties import declared
+from acidsql.acid.properties import property_value
 from acidsql.acid.table import (
     BUCKETING_VERSION,
     FULL_ACID,
@@ -153,7 +153,7 @@ def tombstone_retention(properties: Mapping[str, str]) -> int | None:
 def declared_retention(properties: Mapping[str, str]) -> str | None:
     """Return the target's property about how long deletes are kept, as it was declared; None if it
     was not. Of several spellings, the one in small letters counts."""
-    return declared(properties, _RETENTION.name)
+    return property_value(properties, _RETENTION.name)
 
 
 def now_sql(ago_ms: int = 0) -> str:

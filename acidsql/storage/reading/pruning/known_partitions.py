@@ -11,7 +11,7 @@ from acidsql.acid.partition_names import (
     PartitionNames,
     PartitionValues,
     canonical,
-    may_be_uncanonical,
+    uncanonical_candidates,
 )
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote
@@ -48,7 +48,7 @@ def _values_in_spark(
     directories are left out. No job runs for this.
     """
     columns = table.partition_columns
-    doubtful = may_be_uncanonical(columns, names)
+    doubtful = uncanonical_candidates(columns, names)
     if not doubtful:
         return {}
     texts = (f"CAST({quote(column.name)} AS STRING)" for column in columns)
