@@ -219,7 +219,7 @@ class Worker:
         else as a Spark job. Raise TransientTxnError if a rebalance must wait for an open
         transaction."""
         is_rebalance = entry.type is CompactionType.REBALANCE
-        if not is_rebalance and self._txns.settings.few_rows and work.is_small():
+        if not is_rebalance and self._txns.settings.driver_row_limit and work.is_small():
             work.run_in_driver(self._refuse_stopped)
             return
         with self._as_job(entry):

@@ -62,7 +62,9 @@ class Setting:
 
 
 def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
-    """A dataclass field in milliseconds; ``unit`` is the unit of a number without one."""
+    """Make a dataclass field whose value is a time in whole milliseconds, with a text such as
+    ``300s`` or ``5min``. ``unit`` is the unit of a number without one. A text for less than
+    ``least_ms`` is refused."""
     return field(duration_setting(name, default, doc, unit=unit, least_ms=least_ms))
 
 
@@ -121,7 +123,7 @@ def fraction(name: str, default: str, doc: str) -> Any:
 
 
 def boolean(name: str, default: str, doc: str) -> Any:
-    """A dataclass field that is true or false."""
+    """Make a dataclass field that is True or False, with the text ``true`` or ``false``."""
     return choice(name, default, doc, {"true": True, "false": False})
 
 
@@ -138,8 +140,8 @@ def choice(name: str, default: str, doc: str, values: Mapping[str, Any]) -> Any:
 
 
 def fixed(name: str, value: str, doc: str) -> Any:
-    """Make a dataclass field that has one value only: Hive lets users change it, acidsql does
-    not."""
+    """Make a dataclass field whose default is its only value, and any other text is refused: Hive
+    lets users change it, acidsql does not."""
 
     def parse(text: str) -> str:
         if text != value:
@@ -150,5 +152,7 @@ def fixed(name: str, value: str, doc: str) -> Any:
 
 
 def field(setting: Setting) -> Any:
+    """Make a dataclass field with the default of a setting, parsed, and with the setting in its
+    metadata, as ``"setting"``."""
     default = setting.parse(setting.default)
     return dataclasses.field(default=default, metadata={"setting": setting})

@@ -163,18 +163,21 @@ class Settings(CompactorSettings):
         return settings
 
     def with_(self, name: str, value: object) -> Settings:
-        """A copy with one value changed. Raises SettingError for an unknown name or a bad value."""
+        """Return a copy with one value changed. ``name`` is the setting's name, as
+        ``hive.txn.timeout``. Raises SettingError for an unknown name or a bad value."""
         attribute, setting = _find_setting(name)
         return dataclasses.replace(self, **{attribute: setting.read(value)})
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """Names and values as text, sorted; ``of(dict(items()))`` gives the same settings."""
+        """Yield (setting's name, value as text) of all settings, sorted by name.
+        ``of(dict(items()))`` gives the same settings."""
         for name, (attribute, setting) in sorted(_BY_NAME.items()):
             yield name, setting.show(getattr(self, attribute))
 
     @property
-    def few_rows(self) -> int:
-        """``driver_max_rows``; 0 without fast paths."""
+    def driver_row_limit(self) -> int:
+        """Up to how many rows the driver itself writes: ``driver_max_rows``, or 0 without
+        ``fast_paths``."""
         return self.driver_max_rows if self.fast_paths else 0
 
     @property
@@ -206,7 +209,7 @@ _BY_NAME: Mapping[str, tuple[str, Setting]] = {
 
 
 def known_settings() -> tuple[Setting, ...]:
-    """All settings with their documentation, sorted by name."""
+    """Return all settings with their documentation, sorted by name."""
     return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
 
 
@@ -216,8 +219,8 @@ def is_setting(name: str) -> bool:
 
 
 def _find_setting(name: str) -> tuple[str, Setting]:
-    """Return the attribute's name and the setting of this name. Raise SettingError UNKNOWN_SETTING,
-    with the most similar name, if there is none."""
+    """Return the setting of this name, after the name of its attribute in ``Settings``. Raise
+    SettingError UNKNOWN_SETTING, with the most similar name, if there is none."""
     try:
         return _BY_NAME[name]
     except KeyError:

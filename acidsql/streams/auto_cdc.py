@@ -269,7 +269,7 @@ class AutoCdc(Applier[Table]):
         once, and the bad ones are put aside there."""
         if self._bad_records is None:
             return self.apply_all(runner, target, rows)
-        few_rows = runner.settings.few_rows
+        few_rows = runner.settings.driver_row_limit
         with temporary_view(rows) as view:
             judged_records = runner.auto_cdc.records_with_faults(
                 self._clauses.text(table_name(target.name), view)

@@ -140,7 +140,7 @@ class WholeTransactions(Applier[Target]):
         now, and put the others into the pending tables, where they wait. The rows are evaluated
         once, and the targets are locked first. Raise WriteError if commit points contradict the
         records."""
-        location, few_rows = self.tables(target)[0].location, runner.settings.few_rows
+        location, few_rows = self.tables(target)[0].location, runner.settings.driver_row_limit
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
             batch = _Batch(

@@ -104,7 +104,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         Records of no target are put aside if there is a table for bad records; otherwise raise
         WriteError."""
         column = self._target_column(rows)
-        location, few_rows = next(iter(target.values())).location, runner.settings.few_rows
+        location, few_rows = next(iter(target.values())).location, runner.settings.driver_row_limit
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             present_values = self._present_values(staged_rows, column)
             runner.auto_cdc.lock_targets(

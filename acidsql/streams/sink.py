@@ -58,7 +58,7 @@ class Sink(BatchWriter[Table]):
         if self._mode == "upsert":
             keyed_rows, few_rows = (
                 with_typed_keys(target, rows, self._keys),
-                runner.settings.few_rows,
+                runner.settings.driver_row_limit,
             )
             with stage_rows(keyed_rows, target.location, txn_id, few_rows) as staged_rows:
                 refuse_bad_keys(staged_rows, self._keys)

@@ -63,7 +63,8 @@ class Heartbeat:
                 self._thread.start()
 
     def forget(self, txn_id: int) -> None:
-        """Send no more heartbeats for a transaction: it has ended, or it shall time out."""
+        """Send no more heartbeats for a transaction, which has ended or shall time out. Drop the
+        error that ``check`` would raise for it."""
         with self._guard:
             self._alive.pop(txn_id, None)
             self._dead.pop(txn_id, None)
@@ -92,7 +93,7 @@ class Heartbeat:
             thread.join(timeout=self._interval_ms / 1000 + 1)
 
     def change_interval(self, interval_ms: int) -> None:
-        """Change the interval, and send heartbeats now."""
+        """Change the interval, and let the thread send heartbeats now."""
         self._interval_ms = interval_ms
         self._signal.set()
 

@@ -64,7 +64,7 @@ class Leases:
         self.end_old()
         with self._guard:
             now = self._elapsed()
-            if not self._held or self._is_old(*self._held[-1], now):
+            if not self._held or self._is_used_up(*self._held[-1], now):
                 self._held.append((now, self._open()))
             return self._held[-1][1].id
 
@@ -78,10 +78,13 @@ class Leases:
                 return None
             return self._held[-1][1].id
 
-    def _is_old(self, since: float, lease: LeaseTxn, now: float) -> bool:
+    def _is_used_up(self, since: float, lease: LeaseTxn, now: float) -> bool:
+        """Whether a lease cannot protect another snapshot: it has served a tenth of its time, or it
+        is not open in the store any more (the store is asked)."""
         return self._has_served(since, now) or not lease.is_alive
 
     def _has_served(self, since: float, now: float) -> bool:
+        """Whether a lease from the time ``since`` has served a tenth of the time-out."""
         return now - since >= self.timeout_ms / 1000 / _PARTS
 
     def end_old(self) -> None:

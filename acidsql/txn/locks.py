@@ -119,7 +119,8 @@ class LockWaiter:
             response = self.store.check_lock(txn_id, response.lock_id)
 
     def _give_up(self, txn_id: int, lock_id: int) -> None:
-        """Withdraw the request: a lock that we no longer wait for must not make others wait."""
+        """Withdraw the request, so that others do not wait for it. An error of the store is
+        ignored."""
         with suppress(AcidSqlError):  # at the latest, the lock goes with its transaction
             self.store.unlock(txn_id, lock_id)
 
@@ -165,7 +166,7 @@ def describe_lock(lock: LockInfo) -> str:
 
 
 def lock_object_name(database: str, table: str | None, partition: str | None) -> str:
-    """Return ``database db``, ``db.table`` or ``db.table/p=1``."""
+    """Return ``database db`` (without a table), ``db.table`` or ``db.table/p=1``."""
     if table is None:
         return f"database {database}"
     return str(TableName(database, table)) + (f"/{partition}" if partition else "")

@@ -176,7 +176,8 @@ class TxnManager:
             ) from error
 
     def hold_lease(self) -> int:
-        """Protect the files of the next snapshot, and return the lease's number."""
+        """Return the number of a lease that protects the files of the next snapshot, and open a new
+        one if the newest is too old or has ended."""
         return self._leases.hold()
 
     def end_old_leases(self) -> None:
@@ -194,6 +195,7 @@ class TxnManager:
         self._house_keep()
 
     def _open_session(self) -> Txn:
+        """Open the SESSION transaction that holds the session's locks."""
         return self.open(agent_info="the locks of a session", txn_type=TxnType.SESSION)
 
     def _open_lease(self) -> Txn:
@@ -204,6 +206,7 @@ class TxnManager:
         )
 
     def _on_beat(self) -> None:
+        """End old leases, and do the housekeeping. The heartbeat's thread calls this."""
         self.end_old_leases()
         self._house_keep()
 

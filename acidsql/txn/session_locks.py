@@ -29,7 +29,7 @@ class BorrowedLocks:
         return self._locks.txn_id
 
     def need_held(self) -> None:
-        """Nothing: if they are lost, a statement is told."""
+        """Do nothing: a loss of these locks is reported to a statement of the session alone."""
 
 
 class SessionLocks:
@@ -52,7 +52,7 @@ class SessionLocks:
 
     @property
     def txn_id(self) -> int | None:
-        """The transaction that holds the locks; None if there are none."""
+        """The number of the SESSION transaction that holds the locks; None if there is none."""
         return None if self._holder is None else self._holder.id
 
     def need_held(self) -> None:
@@ -94,9 +94,9 @@ class SessionLocks:
                 self._holder = self._open()
             self._acquire(self._holder, components, agent_info)
 
-    def held(self) -> list[LockInfo]:
-        """Return the locks that are held, one LockInfo for each locked object; an empty list if
-        there are none.
+    def held_locks(self) -> list[LockInfo]:
+        """Ask the store for the locks that the session holds, and return one LockInfo for each
+        locked object; an empty list if there are none.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
@@ -122,7 +122,8 @@ class SessionLocks:
             )
 
     def close(self) -> None:
-        """End all locks. A failure is only logged: then they time out."""
+        """End all locks, with the SESSION transaction that holds them. A failure is only logged:
+        then they time out."""
         if self._holder is not None:
             self._holder.end_quietly()
             self._holder, self._granted, self._is_unsure = None, set(), False
@@ -146,6 +147,8 @@ class SessionLocks:
             raise
 
     def _locks_of(self, holder: Txn) -> list[LockInfo]:
+        """Ask the store for the locks of a transaction, waiting ones too: one LockInfo for each
+        locked object."""
         return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
     def _release(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
@@ -163,13 +166,14 @@ class SessionLocks:
         return bool(ended_locks)
 
     def _withdraw(self, holder: Txn) -> None:
-        """End the requests whose answer nobody has heard."""
+        """End all locks and requests in the store of which the session does not know that they were
+        granted, as the reply was lost. If no lock is left, end the holder, too."""
         self._release(holder, lambda lock: lock.lock_id not in self._granted)
         self._is_unsure = False
 
     def _forget_lost(self, holder: Txn, store_error: TxnError) -> TxnError:
-        """Forget all locks of the session, as the transaction that held them has ended, which
-        ``store_error`` says; return, not raise, the error SESSION_LOCKS_LOST."""
+        """Forget all locks of the session, because the transaction that held them has ended. Return
+        (do not raise) the error SESSION_LOCKS_LOST, with the text of ``store_error``."""
         self._forget(holder)
         return TxnError(
             "This session has lost its locks, because the transaction that held them has ended. "
@@ -180,5 +184,7 @@ class SessionLocks:
         )
 
     def _forget(self, holder: Txn) -> None:
+        """Abort the holder, which stops its heartbeat, and have no holder and no locks from now on.
+        A failure is only logged."""
         abort_quietly(holder, "the locks of its session are lost")  # it has ended: no heartbeat
         self._holder, self._granted, self._is_unsure = None, set(), False

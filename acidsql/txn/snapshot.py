@@ -28,5 +28,6 @@ class Snapshot:
 def snapshot_of(
     store: TxnStore, valid: ValidTxnList, tables: Sequence[TableName], held_by: int | None = None
 ) -> Snapshot:
-    """The snapshot of these tables in which the transactions ``valid`` have committed."""
+    """Make the snapshot in which the transactions ``valid`` have committed: ask the store for the
+    write ids that are visible then in these tables."""
     return Snapshot(valid, store.valid_write_ids(valid, tables), held_by)

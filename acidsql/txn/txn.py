@@ -104,22 +104,25 @@ class Txn:
 
     @property
     def has_snapshot(self) -> bool:
-        """True if the snapshot is taken; it is never refreshed (I6)."""
+        """Whether the snapshot is taken; it is never refreshed (I6)."""
         return self._valid_txns is not None
 
     def forget_snapshot(self) -> None:
-        """Only before the first read or write (I6): let the next ``snapshot`` take a new one."""
+        """Drop the snapshot, so that the next call of ``snapshot`` takes a new one. Call this only
+        before the first read or write (I6), which is not checked here."""
         self._valid_txns = None
 
     @property
     def mark(self) -> int:
-        """How many components the transaction has recorded so far; an argument for ``undo``."""
+        """How many lock components the transaction has recorded so far; an argument for
+        ``undo``."""
         return len(self._recorded)
 
     def lock(
         self, components: Sequence[LockComponent], *, agent_info: str | None = None
     ) -> AcquiredLock:
-        """Wait for all of these locks. The transaction holds them until it ends.
+        """Wait for all of these locks, and record their components. The transaction holds the locks
+        until it ends.
 
         Args:
             components: What to lock.
@@ -147,7 +150,8 @@ class Txn:
             return acquired
 
     def undo(self, mark: int) -> None:
-        """Forget the components that were recorded since ``mark``; locks stay. May be repeated.
+        """Forget, here and in the store, the lock components that were recorded since ``mark``, so
+        that COMMIT does not count them as changes; the locks stay. May be repeated.
 
         Raises:
             TxnAbortedError: The transaction was aborted.
@@ -202,12 +206,14 @@ class Txn:
             return self._store.catalog_changes(self.id, self._valid_txns, table)
 
     def write_id(self, table: TableName) -> int:
-        """The transaction's write id in a table: the same at every call."""
+        """Return the transaction's write id in a table. The store allocates it at the first call,
+        and gives the same at every other call."""
         with self._while_open():
             return self._store.allocate_write_id(self.id, table)
 
     def record_partitions(self, table: TableName, partitions: Collection[str]) -> None:
-        """Say which partitions a statement is about to publish directories in."""
+        """Tell the store in which partitions (names) of a table a statement is about to publish
+        directories."""
         with self._while_open():
             self._store.record_partitions(self.id, table, partitions)
 
@@ -267,7 +273,7 @@ class Txn:
             MetastoreError: The store cannot be reached. The transaction will time out.
         """
         if self._phase is Phase.COMMITTED:
-            raise _not_open(self.id, self._phase)
+            raise _not_open_error(self.id, self._phase)
         if self._phase is not Phase.OPEN and not self._unheard:
             return
         # First stop the heartbeat: if the store does not answer now, the transaction times out.
@@ -376,7 +382,7 @@ class Txn:
             TxnError: The transaction has ended; TxnAbortedError if it was aborted.
         """
         if self._phase is not Phase.OPEN:
-            raise _not_open(self.id, self._phase)
+            raise _not_open_error(self.id, self._phase)
         try:
             self._heartbeat.check(self.id)
             yield
@@ -388,6 +394,7 @@ class Txn:
             raise
 
     def _end(self, phase: Phase) -> None:
+        """Note the phase, and send no more heartbeats. The store is told nothing."""
         self._phase = phase
         self._heartbeat.forget(self.id)
 
@@ -409,7 +416,9 @@ def abort_quietly(txn: Txn, reason: str) -> bool:
     return txn.phase is Phase.ABORTED
 
 
-def _not_open(txn_id: int, phase: Phase) -> TxnError:
+def _not_open_error(txn_id: int, phase: Phase) -> TxnError:
+    """Make the error for the use of a transaction that has ended: TxnAbortedError if it was
+    aborted, otherwise TxnError."""
     if phase is Phase.ABORTED:
         return TxnAbortedError(f"Transaction {txn_id} was aborted.", txnId=txn_id)
     return TxnError(f"Transaction {txn_id} is {phase.value}.", txnId=txn_id)

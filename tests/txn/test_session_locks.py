@@ -62,11 +62,11 @@ def test_locks_end_one_by_one_and_the_last_ends_their_transaction(ours, other, s
     locks = ours.session_locks
     locks.acquire([U], "LOCK TABLE u EXCLUSIVE")
     txn_id = locks.txn_id
-    assert locks.release([one for one in locks.held() if one.table == "t"])
+    assert locks.release([one for one in locks.held_locks() if one.table == "t"])
     assert things(store) == ["u"]
-    assert not locks.release([one for one in locks.held() if one.table == "t"])
-    assert locks.release(locks.held())
-    assert (locks.txn_id, locks.held(), things(store)) == (None, [], [])
+    assert not locks.release([one for one in locks.held_locks() if one.table == "t"])
+    assert locks.release(locks.held_locks())
+    assert (locks.txn_id, locks.held_locks(), things(store)) == (None, [], [])
     assert store.txn_state(txn_id) is TxnState.COMMITTED
     with other.open() as txn:
         txn.lock([T, U])
@@ -75,10 +75,10 @@ def test_locks_end_one_by_one_and_the_last_ends_their_transaction(ours, other, s
 def test_a_lock_of_several_things_ends_as_it_began(managers, store):
     locks = managers().session_locks
     locks.acquire([T, U], "LOCK")
-    one, _ = locks.held()
+    one, _ = locks.held_locks()
     assert not locks.release([one])
     assert sorted(things(store)) == ["t", "u"]
-    assert locks.release(locks.held()) and things(store) == []
+    assert locks.release(locks.held_locks()) and things(store) == []
 
 
 def test_a_lock_that_is_not_granted_in_time_leaves_the_earlier_ones(ours, other, store):
@@ -122,10 +122,10 @@ def test_an_unlock_whose_call_is_lost_can_be_repeated(ours, store):
     locks = ours.session_locks
     store.lose_reply["unlock"] = 1
     with pytest.raises(MetastoreError):
-        locks.release(locks.held())
-    assert locks.release(locks.held()) is False  # it was done, and only the reply was lost
+        locks.release(locks.held_locks())
+    assert locks.release(locks.held_locks()) is False  # it was done, and only the reply was lost
     locks.acquire([T], "LOCK TABLE t EXCLUSIVE")
-    assert locks.release(locks.held()) and things(store) == []
+    assert locks.release(locks.held_locks()) and things(store) == []
 
 
 @pytest.mark.parametrize("look", ["lock", "snapshot", "held", "acquire"])
@@ -135,7 +135,7 @@ def test_a_session_that_has_lost_its_locks_is_told_once_before_it_goes_on(ours, 
     actions = {
         "lock": lambda: txn.lock([U]),
         "snapshot": lambda: ours.snapshot([TableName("default", "t")]),
-        "held": ours.session_locks.held,
+        "held": ours.session_locks.held_locks,
         "acquire": lambda: ours.session_locks.acquire([U], "LOCK TABLE u EXCLUSIVE"),
     }
     assert "ABORT TRANSACTIONS" in lost(actions[look])

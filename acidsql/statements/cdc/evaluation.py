@@ -54,7 +54,7 @@ class Evaluator:
         query needs of its views; {}: all.
         """
         (query,) = part.queries
-        few_rows = self.context.txns.settings.few_rows
+        few_rows = self.context.txns.settings.driver_row_limit
         few_table_rows = few_rows if demands else 0
         views = self.filler.views(
             part, self.snapshot, self.statement_text, few=few_table_rows, explicit_demands=demands

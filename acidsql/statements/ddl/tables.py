@@ -385,7 +385,7 @@ class TableStatements(ConstraintStatements):
             new_name if name.session_txn_id is None else new_name.for_session(name.session_txn_id)
         )
         self._names.require_free_name(statement.new_name, new_name)
-        if locks_on_table(name, self._txns.session_locks.held()):
+        if locks_on_table(name, self._txns.session_locks.held_locks()):
             message = f"This session holds a lock on the name {name}. Say UNLOCK TABLE first."
             raise TxnError(message, condition="SESSION_HOLDS_LOCK", sqlstate="25001")
         noting = self._temporary.track

@@ -174,11 +174,11 @@ class TransactionStatements(Family):
         if name is None or statement.partition:
             table = self._names.require_table(statement.name, text)
             table_locks = self._partitions.locks_on(
-                table, statement.partition, session_locks.held(), text
+                table, statement.partition, session_locks.held_locks(), text
             )
             name = table.name
         else:
-            table_locks = locks_on_table(name, session_locks.held())
+            table_locks = locks_on_table(name, session_locks.held_locks())
         _release_locks(session_locks, table_locks, f"on {name}")
 
     @runs(st.UnlockDatabase)
@@ -187,7 +187,7 @@ class TransactionStatements(Family):
         TxnError if a transaction is open, or there is no such lock."""
         session_locks = self._session_locks("UNLOCK DATABASE")
         name = self._spark_databases.require_acid_name(statement.name, text)
-        database_locks = [lock for lock in session_locks.held() if lock.database == name]
+        database_locks = [lock for lock in session_locks.held_locks() if lock.database == name]
         _release_locks(session_locks, database_locks, f"on the database {name}, or in it")
 
     def _session_locks(self, label: str) -> SessionLocks:

@@ -62,7 +62,7 @@ class Writer:
             # An UPDATE or DELETE without a subquery in WHERE reads its target once.
             hints = (query.hints for query in held.prepared.queries)
             is_point = all(hint.collecting is not Collecting.NEVER for hint in hints)
-            few_rows = self._context.txns.settings.few_rows if is_point else 0
+            few_rows = self._context.txns.settings.driver_row_limit if is_point else 0
             views = self._filler.views(held.prepared, held.snapshot, statement_text, few=few_rows)
         with self._evaluate_source(transaction.txn, held.prepared, views, statement_text):
             targets = zip(held.prepared.queries, held.possible_partitions, strict=True)
@@ -118,7 +118,7 @@ class Writer:
             return 0
         if self._evaluates_once and repeatable_query(events.rows) is None:
             return 0
-        return self._context.txns.settings.few_rows
+        return self._context.txns.settings.driver_row_limit
 
     @contextmanager
     def _evaluate_source(
