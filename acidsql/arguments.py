@@ -36,9 +36,10 @@ def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checked(function: Any = None, /, **advice: str) -> Any:
-    """Let a function raise ArgumentTypeError if an argument has another type than is annotated.
+    """Make a function raise ArgumentTypeError if an argument has another type than is annotated.
 
-    It gets Python values in the place of numpy scalars, except in ``*args`` and ``**kwargs``.
+    The function gets Python values in the place of numpy scalars, except in ``*args`` and
+    ``**kwargs``.
 
     Args:
         function: The function. Without it, a decorator is returned.
@@ -56,8 +57,8 @@ def checked_while_open(**advice: str) -> Callable[[Callable[P, R]], Callable[P, 
 
 
 def checked_while_open(function: Any = None, /, **advice: str) -> Any:
-    """Like ``checked``, for a method of a session, which raises SettingError if the session is
-    closed."""
+    """Make a method of a session raise ArgumentTypeError, by the rules of ``checked``, and then
+    SettingError if the session is closed. The arguments are those of ``checked``."""
     return _with_checked_arguments(lambda owner: owner._need_open(), advice, function)
 
 
@@ -70,7 +71,7 @@ def check_fields(record: Any) -> None:
 
 
 def need_count(number: int | None, name: str) -> None:
-    """Raise SettingError if a number, of tries or of rows, is less than 0."""
+    """Raise SettingError if a number, of tries or of rows, is less than 0. None is allowed."""
     if number is not None and number < 0:
         raise SettingError(f"{name}={number} is not a number from 0 on.", name=name)
 
@@ -101,6 +102,7 @@ def _with_checked_arguments(
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
+        """Check the arguments, then call ``need_open``, then the function."""
         bound = signature.bind(*args, **options)
         _check_and_unwrap_arguments(function, bound, advice)
         need_open(args[0] if has_owner else None)
@@ -149,7 +151,7 @@ def _check_and_unwrap_argument(
         text = repr(part)
         text = text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
         shown = f"{text} ({kind})"
-        if not advice and _is_for_columns(expected):
+        if not advice and _allows_column(expected):
             advice = f"For a value, pass F.lit({text})."
     shown = "None" if part is None else shown
     raise ArgumentTypeError(
@@ -161,6 +163,7 @@ def _check_and_unwrap_argument(
 
 @functools.cache
 def _hints(owner: Any) -> dict[str, Any]:
+    """Return parameter → type of a function, or field → type of a dataclass."""
     hints = typing.get_type_hints(owner)
     hints.pop("return", None)
     return hints
@@ -207,9 +210,9 @@ def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
 
 
 def _misfit_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Misfit | None:
-    """Return None if a value fits one of several types, otherwise (place, value, expected type). If
-    it fits one type but for a value inside of it, this is the inner value's misfit, otherwise that
-    of the whole value."""
+    """Return None if a value fits one of several types (``choices``, those of ``hint``), otherwise
+    (place, value, expected type): of an inner value if one type fits but for that, else of
+    ``value``."""
     faults = [_find_misfit(value, choice, place) for choice in choices]
     if None in faults:
         return None
@@ -218,6 +221,7 @@ def _misfit_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) 
 
 
 def _first_misfit(faults: Iterable[_Misfit | None]) -> _Misfit | None:
+    """Return the first that is not None; None if all are."""
     return next((fault for fault in faults if fault is not None), None)
 
 
@@ -239,7 +243,8 @@ def _is_instance(value: Any, kind: Any) -> bool:
     )
 
 
-def _is_for_columns(hint: Any) -> bool:
+def _allows_column(hint: Any) -> bool:
+    """Whether one of the types in a type hint is a Spark Column."""
     return any(getattr(kind, "__name__", "") == "Column" for kind in typing.get_args(hint))
 
 

@@ -278,8 +278,8 @@ class MetastoreError(AcidSqlError):
 
 
 def point_at(text: str, start: int, end: int) -> str:
-    """Return the text that shows a fault: line and column, the line itself, and carets below the
-    fault.
+    """Return three lines of text that show a fault: line and column, the line itself, and carets
+    below the fault.
 
     Args:
         text: The user's text.

@@ -148,7 +148,8 @@ def _candidate_homes(directory: Path) -> Iterator[Path]:
 
 
 def _homes_below(directory: Path) -> list[Path]:
-    """Homes of JDKs that were unpacked into the directory, or of macOS bundles in it."""
+    """Return the homes of JDKs that were unpacked into the directory, or of macOS bundles in it:
+    absolute and sorted by name. None is run."""
     candidates = [*directory.glob("*"), *directory.glob("*/Contents/Home")]
     return [home.resolve() for home in sorted(candidates) if (home / "bin" / "java").exists()]
 
@@ -174,6 +175,7 @@ def _install_package(directory: Path) -> None:
 
 
 def _say(text: str) -> None:
+    """Print a line to stderr."""
     print(text, file=sys.stderr, flush=True)
 
 
