@@ -72,5 +72,5 @@ class Abilities:
 
     @property
     def compacts(self) -> bool:
-        """A session may do the whole work of compactions: find, compact, clean up."""
+        """Whether a session may do the whole work of compactions: find, compact, clean up."""
         return self.can_work and self.can_initiate and self.can_clean

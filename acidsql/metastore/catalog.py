@@ -39,10 +39,10 @@ class Catalog(Protocol):
         """Where the metastore is, without a password."""
 
     def databases(self) -> list[Database]:
-        """All databases, by name. *Read-only.*"""
+        """Return all databases, sorted by name. *Read-only.*"""
 
     def get_database(self, name: str) -> Database | None:
-        """One database, or None. *Read-only.*"""
+        """Return the database of this name, or None. *Read-only.*"""
 
     def create_database(self, database: Database) -> None:
         """Add a database. *Cannot-retry.* Raises CatalogError SCHEMA_ALREADY_EXISTS (42P06)."""
@@ -61,33 +61,37 @@ class Catalog(Protocol):
         self, name: str, *, cascade: bool = False, txn_id: int | None = None
     ) -> list[PendingCleanup]:
         """Remove an empty database, or with ``cascade`` its tables and views too, in one step.
-        *Cannot-retry.* Raises CatalogError SCHEMA_NOT_FOUND (42704) or SCHEMA_NOT_EMPTY (2BP01)."""
+        *Cannot-retry.* Returns the directories of the tables, which are queued for deletion; none
+        if the metastore deletes them itself. Raises CatalogError SCHEMA_NOT_FOUND (42704) or
+        SCHEMA_NOT_EMPTY (2BP01)."""
 
     def tables(self, database: str) -> list[str]:
-        """Names of a database's tables, in alphabetical order, without temporary ones.
-        *Read-only.*"""
+        """Return the names of a database's ACID tables, in alphabetical order, without temporary
+        ones and views. *Read-only.*"""
 
     def temporary_tables(self) -> list[TableName]:
-        """The temporary tables of all sessions (``TableName.session_txn_id``). *Read-only.*"""
+        """Return the temporary tables of all sessions, under the names that the metastore keeps
+        (``TableName.session_txn_id``). *Read-only.*"""
 
     def find(self, name: TableName) -> CatalogEntry:
-        """The entry of a name; ``foreign.acid_table`` and ``foreign.view_of`` say what it is.
-        *Read-only.* A metastore that has only ACID tables and views returns no ``ForeignTable``."""
+        """Return the entry of a name: an ACID table or a view (both as a ``Table``), another table
+        (``ForeignTable``), or None if there is no such name. *Read-only.* A metastore that has only
+        ACID tables and views returns no ``ForeignTable``."""
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
-        """A table that ``find`` has found, with its partitions. One of them may be a reason for
-        ``refusal``. *Read-only.*"""
+        """Return a copy of a table from ``find``, with all of its partitions. If acidsql cannot
+        read one of them, the copy's ``refusal`` says so. *Read-only.*"""
 
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
-        """Make a full-ACID table of a ``ForeignTable``. *Idempotent.* The caller has checked its
-        files: they are its rows, with write id 0. ``rows``: how many there are in each partition's
-        directory, or in the table's own."""
+        """Turn the ``ForeignTable`` of this name into a full-ACID table. *Idempotent.* The caller
+        has checked the files: they are the table's rows, with write id 0. ``rows``: directory (of a
+        partition, or of the unpartitioned table) → number of rows."""
 
     def glance(self, name: TableName) -> CatalogEntry:
-        """Like ``find``, but NOT NULL, DEFAULT and CHECK may be those of an earlier answer.
-        *Read-only.*
+        """Return the entry of a name as ``find`` does, but NOT NULL, DEFAULT and CHECK may be those
+        of an earlier answer, and out of date. *Read-only.*
 
         A Hive Metastore needs a call of its own for these constraints, and reads do not need them.
         A writer compares the table with ``find`` under a lock.
@@ -143,21 +147,23 @@ class Catalog(Protocol):
         twice (COLUMN_ALREADY_EXISTS, 42711)."""
 
     def statistics(self, name: TableName) -> Mapping[str, str]:
-        """The facts that ``keep_statistics`` has noted; none if there is no such table.
-        *Read-only.*"""
+        """Return the entries (key → text) that ``keep_statistics`` has noted for a table; empty if
+        there is no such table. *Read-only.*"""
 
     def keep_statistics(
         self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
     ) -> None:
-        """Note facts about a table's rows and files beside its properties. *Idempotent.* Entries
-        with the same keys are replaced, others stay. The transaction has a lock that keeps others
-        from dropping the table. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND (42P01)."""
+        """Store entries (key → text) of statistics about a table, beside its properties.
+        *Idempotent.* Entries with the same keys are replaced, others stay. The transaction has a
+        lock that keeps others from dropping the table. Raises CatalogError TABLE_OR_VIEW_NOT_FOUND
+        (42P01)."""
 
     def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
-        """The FOREIGN KEYs of other tables that refer to a table, by their table. *Read-only.*"""
+        """Return the FOREIGN KEYs of other tables that refer to a table, as pairs of the other
+        table's name and the key, sorted by that name. *Read-only.*"""
 
     def views(self, database: str) -> list[str]:
-        """Names of a database's views, in alphabetical order. *Read-only.*"""
+        """Return the names of a database's views, in alphabetical order. *Read-only.*"""
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
         """Add a view. With ``replace``, it takes the place of a view of its name, in one step.
@@ -170,17 +176,18 @@ class Catalog(Protocol):
     def rename_view(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Change a view's name. *Cannot-retry.* Raises as ``drop_view`` and ``create_view``."""
+        """Change a view's name. *Cannot-retry.* Raises CatalogError TABLE_OR_VIEW_NOT_FOUND
+        (42P01), TABLE_OR_VIEW_ALREADY_EXISTS (42P07), or SCHEMA_NOT_FOUND (42704)."""
 
     def partitions(self, name: TableName) -> list[Partition]:
-        """All partitions, by values. *Read-only.*"""
+        """Return all partitions of a table, sorted by values. *Read-only.*"""
 
     def owners(self) -> list[Owner]:
-        """All tables with their directories, and the directories of dropped tables that are not
-        deleted yet. *Read-only.*"""
+        """Return all tables with their directories, and the directories of dropped tables that are
+        not deleted yet. *Read-only.*"""
 
     def pending_cleanups(self) -> list[PendingCleanup]:
-        """Directories that are still to be deleted. *Read-only.*"""
+        """Return the queued directories, which are still to be deleted. *Read-only.*"""
 
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
@@ -191,11 +198,11 @@ class Catalog(Protocol):
         LOCATION_ALREADY_EXISTS, as ``create_table``."""
 
     def mark_cleaned(self, cleanup_id: int) -> None:
-        """Take a directory from the queue. *Idempotent.*"""
+        """Take a directory that was deleted from the queue. *Idempotent.*"""
 
 
 def all_tables(catalog: Catalog) -> list[TableName]:
-    """The ACID tables of all databases, without temporary ones."""
+    """Return the ACID tables of all databases, without temporary ones and views."""
     return [
         TableName(database.name, table)
         for database in catalog.databases()

@@ -41,15 +41,15 @@ class CatalogHistory(Protocol):
     """The part of ``TxnStore`` that looks back at the catalog."""
 
     def watch_catalog(self, txn_id: int) -> None:
-        """Remember the catalog of now for ``catalog_changes``. *Idempotent.* A transaction of
-        several statements calls this right before it takes its snapshot. A metastore that always
-        remembers does nothing."""
+        """Let the metastore remember the catalog as it is now, for later calls of
+        ``catalog_changes``. *Idempotent.* A transaction of several statements calls this right
+        before it takes its snapshot. A metastore that always remembers does nothing."""
 
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
-        """Changes that others have made to a name in the catalog and that the snapshot of an open
-        transaction does not see, oldest first. *Read-only.*
+        """Return the changes that others have made to a name in the catalog, and that the snapshot
+        of an open transaction does not see, oldest first. *Read-only.*
 
         A new partition is no such change, because the snapshot sees no row in it. Neither is a
         change of properties. Raises TxnAbortedError, NoSuchTxnError: the metastore may have

@@ -222,8 +222,9 @@ class CompactionQueue(Protocol):
     """
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue a compaction. *Idempotent*: if the same table or partition has an INITIATED or
-        WORKING entry of any type, the request is not accepted, and the answer is that entry."""
+        """Queue a request for a compaction; nothing is compacted here. *Idempotent*: if the same
+        table or partition has an INITIATED or WORKING entry of any type, the request is not
+        accepted, and the answer is that entry."""
 
     def take_next(
         self,
@@ -244,21 +245,25 @@ class CompactionQueue(Protocol):
         """
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
-        """Note what the worker is going to compact, before it writes anything. *Idempotent.*"""
+        """Note the highest write id that the worker is going to compact, before the worker writes
+        anything. *Idempotent.* A metastore that learns it at COMMIT does nothing."""
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
-        """Note what the worker does now, in at most 32 characters. It is forgotten when the entry
-        is not WORKING any more. *Idempotent*: as ``mark_failed``."""
+        """Note what the worker does now, in at most 32 characters; the note goes when the entry is
+        not WORKING any more. *Idempotent*: nothing happens if the entry is gone or belongs to
+        another transaction now."""
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
-        """True if ``take_next`` would find an entry. *Read-only.*"""
+        """Whether ``take_next`` with this pool and time-out would find an entry. *Read-only.*"""
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
         """Move a WORKING entry of this transaction into the history as FAILED. *Idempotent*:
         nothing happens if the entry is gone or belongs to another transaction now."""
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
-        """Like ``mark_failed``, but REFUSED: there was nothing to compact. *Idempotent.*"""
+        """Move a WORKING entry of this transaction into the history as REFUSED: there was nothing
+        to compact. *Idempotent*: nothing happens if the entry is gone or belongs to another
+        transaction now."""
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """Queue a WORKING entry of this transaction again, because its worker was stopped; a
@@ -267,13 +272,14 @@ class CompactionQueue(Protocol):
         is not ended. *Idempotent.*"""
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
-        """Queue WORKING entries again whose transaction has ended or that were begun longer ago
-        than the time-out; abort the transactions of the latter. Returns the entries' numbers.
-        *Idempotent.*"""
+        """Queue again the WORKING entries whose transaction has ended, and those that were begun
+        longer ago than the time-out; abort the transactions of the latter. Returns the numbers of
+        all of these entries. *Idempotent.*"""
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """Note in the history why a compaction was not queued. *Idempotent*: nothing is added if
-        the newest entry of the table or partition says the same."""
+        """Add a DID_NOT_INITIATE entry to the history: it says why a compaction was not queued.
+        *Idempotent*: nothing is added if the newest entry of the table or partition says the
+        same."""
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
         """Take INITIATED entries out of the queue; they become ABORTED. *Idempotent.*
@@ -283,12 +289,12 @@ class CompactionQueue(Protocol):
         """
 
     def compactions(self) -> list[CompactionInfo]:
-        """The queue and the history, the most recent start, end or commit first, then in the order
-        in which the entries were queued. *Read-only.*"""
+        """Return all entries of the queue and the history, the most recent start, end or commit
+        first, then in the order in which the entries were queued. *Read-only.*"""
 
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
-        """READY_FOR_CLEANING entries whose old files no open transaction, and no lease, can read:
-        every open transaction began after the compaction had ended. *Read-only.*
+        """Return the READY_FOR_CLEANING entries whose old files no open transaction, and no lease,
+        can read: every open transaction began after the compaction had ended. *Read-only.*
 
         Left out are entries that ended less than ``retention_ms`` ago, entries whose last cleaning
         failed less than their ``retry_retention_ms`` ago, and directories of dropped tables
@@ -296,8 +302,9 @@ class CompactionQueue(Protocol):
         """
 
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
-        """The old files are deleted: the entry becomes SUCCEEDED. Rows of COMPLETED_TXN_COMPONENTS
-        of its table or partition, up to its highest write id, are deleted. *Idempotent.*"""
+        """Move an entry whose old files the caller has deleted into the history as SUCCEEDED, and
+        delete the rows of COMPLETED_TXN_COMPONENTS of its table or partition, up to its highest
+        write id. *Idempotent.*"""
 
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
@@ -307,19 +314,20 @@ class CompactionQueue(Protocol):
         *Cannot-retry.*"""
 
     def candidates(self) -> list[Candidate]:
-        """Tables and partitions that changed since their last compaction, or that have aborted
-        data, by name. *Read-only.*"""
+        """Return the tables and partitions that changed since their last compaction, or that have
+        aborted data, sorted by name. *Read-only.*"""
 
     def aborted_write_ids(self, table: TableName) -> list[int]:
-        """Write ids of aborted transactions that may still have data in a table, ascending.
-        *Read-only.*"""
+        """Return the write ids of aborted transactions that may still have data in a table,
+        ascending. *Read-only.*"""
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
         """Forget that these aborted write ids changed the table, because no file of them is left.
         The write ids stay invisible. *Idempotent.*"""
 
     def now_ms(self) -> int:
-        """The time of the store's clock, by which all these times are measured. *Read-only.*"""
+        """Return the time of the store's clock, in milliseconds since the epoch. All times of this
+        class are measured by it. *Read-only.*"""
 
     def purge_compaction_history(self, keep: HistoryRetention) -> None:
-        """Delete old entries of the history. *Idempotent.*"""
+        """Delete the entries of the history that ``keep`` does not keep. *Idempotent.*"""

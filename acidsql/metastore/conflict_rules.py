@@ -68,7 +68,7 @@ class RecordedChange:
 
     @property
     def table_name(self) -> TableName:
-        """Database and table."""
+        """Database and table as a TableName."""
         return TableName(self.database, self.table)
 
 
@@ -117,10 +117,11 @@ def is_conflict(own_change: RecordedChange, rival_change: RecordedChange) -> boo
     return own_change.write_id < rival_change.write_id
 
 
-def conflicts(
+def find_conflicts(
     own_changes: Sequence[RecordedChange], rivals: Iterable[Rival]
 ) -> list[WriteConflict]:
-    """Return the conflicts, one for each common object, in the order of the rivals' numbers.
+    """Return the conflicts of our changes with the rivals', in the order of the rivals' numbers:
+    one for each rival and table or partition that both changed.
 
     Args:
         own_changes: Our transaction's changes.
@@ -200,6 +201,8 @@ def _other_winners_text(first: WriteConflict, conflicts: Collection[WriteConflic
 
 
 class _Author(Protocol):
+    """A transaction, with its user, its host and its statement (``agent_info``)."""
+
     @property
     def txn_id(self) -> int | None: ...
 
@@ -226,6 +229,7 @@ def author_text(author: _Author) -> str:
 
 
 def brief(statement: str) -> str:
-    """A statement on one line, cut to ``_LONGEST_STATEMENT`` characters."""
+    """Return a statement on one line; if it is longer than 200 characters, cut, with … at the
+    end."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST_STATEMENT else line[:_LONGEST_STATEMENT] + "…"

@@ -42,13 +42,15 @@ class ForeignTable:
     is_external: bool = False
 
     def need_table(self) -> Table:
-        """The table to read. Raises UnsupportedError if acidsql cannot read it."""
+        """Return the field ``table``, for a query. Raises UnsupportedError, with the ``refusal``,
+        if it is None, as acidsql cannot read the table."""
         if self.table is None:
             raise self.refused_error()
         return self.table
 
     def refused_error(self) -> UnsupportedError:
-        """Make the error of a statement that acidsql cannot run on this table."""
+        """Make the error of a statement that acidsql cannot run on this table, with the reason:
+        ``refusal``, or that the table is no ACID table."""
         reason = self.refusal or (
             "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "
             "Spark session with Hive support."
@@ -64,10 +66,10 @@ CatalogEntry = Table | ForeignTable | None
 
 
 def acid_table(entry: CatalogEntry) -> Table | None:
-    """The entry, if it is an ACID table; else None."""
+    """Return the entry itself if it is an ACID table, else None."""
     return entry if isinstance(entry, Table) and entry.view is None else None
 
 
 def view_of(entry: CatalogEntry) -> Table | None:
-    """The entry, if it is a view; else None."""
+    """Return the entry itself if it is a view, else None."""
     return entry if isinstance(entry, Table) and entry.view is not None else None

@@ -53,9 +53,9 @@ class RowChange:
     directories: tuple[str, ...] = ()
 
     def followed_by(self, later: RowChange) -> RowChange:
-        """Return this change and a later one of the same transaction as one change. Its directories
-        are always those of both. Its number of rows is the sum, or unknown if either is; if the
-        later change overwrites, it is the later number."""
+        """Return one change that stands for this one and then a later one of the same transaction.
+        Its directories are those of both. Its number of rows is the sum, or None if either is; if
+        the later change overwrites (``is_all``), it is the later number."""
         directories = (*self.directories, *later.directories)
         if later.is_all:
             return replace(later, directories=directories)
@@ -64,9 +64,9 @@ class RowChange:
         return RowChange(rows, self.is_all, directories)
 
     def rows_after(self, before: int | None) -> int | None:
-        """Return the number of rows after this change, if there were ``before`` rows (None: not
-        known). None: not known, also if it would be negative. An overwriting change does not need
-        ``before``."""
+        """Return the number of rows after this change, if there were ``before`` rows. None in both
+        means not known. The answer is also None if the number would be negative. An overwriting
+        change (``is_all``) does not need ``before``."""
         if self.is_all or self.rows is None:
             return self.rows
         after = None if before is None else before + self.rows
@@ -74,7 +74,8 @@ class RowChange:
 
     @property
     def reverted(self) -> RowChange:
-        """The change back."""
+        """The change that undoes this one: as many rows less, without directories. Its number of
+        rows is None if this one's is not known, or this one overwrites."""
         return RowChange(None if self.is_all or self.rows is None else -self.rows)
 
 
@@ -222,10 +223,11 @@ class TxnStore(CatalogHistory, Protocol):
         it works for, see ``end_other_runs``."""
 
     def renew(self, txn_id: int) -> int:
-        """The number with which a transaction goes on: the same, or a newer one. *Cannot-retry.* It
-        is asked for under the locks, right before the snapshot. A metastore that takes each commit
-        since a transaction was opened as a conflict gives a newer one, if there was such a commit;
-        then all methods know the transaction by its newer number."""
+        """Return the number with which a transaction goes on: the same, or a newer one.
+        *Cannot-retry.* The caller has the locks, and takes the snapshot right after this. A
+        metastore that takes each commit since a transaction was opened as a conflict gives a newer
+        number, if there was such a commit; then all methods know the transaction by this number
+        alone."""
 
     def heartbeat(self, txn_id: int) -> None:
         """Note a sign of life of a transaction. *Idempotent.* Raises TxnAbortedError,
@@ -277,14 +279,15 @@ class TxnStore(CatalogHistory, Protocol):
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
-        """Changes that others committed, that the snapshot does not see, and that conflict with
-        ``components`` (None: with all that the transaction has recorded), in the order of the
-        winners' numbers. *Read-only.* ``conflict_rules`` has the rules."""
+        """Return the changes that others committed, that the snapshot does not see, and that
+        conflict with ``components`` (None: with all that the transaction has recorded), in the
+        order of the winners' numbers. *Read-only.* ``conflict_rules`` has the rules."""
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
-        """The transaction's write id in a table: one for each table. *Idempotent.* The write id
-        is also written into the transaction's TXN_COMPONENTS rows of that table. Raises
-        TxnAbortedError, NoSuchTxnError, and TxnError READ_ONLY_TRANSACTION (25006)."""
+        """Return the transaction's write id in a table; the first call allocates the table's next
+        one. *Idempotent.* The write id is also written into the transaction's TXN_COMPONENTS rows
+        of that table. Raises TxnAbortedError, NoSuchTxnError, and TxnError READ_ONLY_TRANSACTION
+        (25006)."""
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
         """Note the partitions that a statement is about to write to, before its first directory is
@@ -294,17 +297,20 @@ class TxnStore(CatalogHistory, Protocol):
         NoSuchTxnError."""
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        """A snapshot: which transactions are committed now. *Read-only.* The transaction
-        ``txn_id`` sees its own writes: its number is not among the exceptions."""
+        """Take a snapshot: return which transactions are committed now. *Read-only.* The
+        transaction ``txn_id`` sees its own writes: its number is not among the exceptions. 0: no
+        transaction asks."""
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
-        """Like ``valid_txns`` while the READ_ONLY transaction ``lease`` is open; None if it has
-        ended. READ_ONLY transactions may be among the open ones. *Read-only.*"""
+        """Return which transactions are committed now, as ``valid_txns`` does, if the READ_ONLY
+        transaction ``lease`` is open; None if it has ended. READ_ONLY transactions may be among the
+        open ones. *Read-only.*"""
 
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """The snapshot's write ids of each table. *Read-only.*"""
+        """Return the write ids of each of these tables that a snapshot with these transactions
+        sees. *Read-only.*"""
 
     def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit and release the locks, in one step (I12). *Idempotent* for a transaction that
@@ -325,18 +331,20 @@ class TxnStore(CatalogHistory, Protocol):
         """
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
-        """Abort, and release the locks. *Idempotent*: an aborted transaction stays aborted. Raises
+        """Abort a transaction, and release its locks. *Idempotent*: an aborted transaction stays
+        aborted. ``reason``: why, in words for users; not every metastore keeps it. Raises
         NoSuchTxnError if the transaction is committed or unknown."""
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """The state of a transaction; None if the store never knew it, or has forgotten it (see
-        ``house_keep``). *Read-only.*"""
+        """Return the state of a transaction; None if the store never knew the transaction, or has
+        forgotten it (see ``house_keep``). *Read-only.*"""
 
     def show_txns(self) -> list[TxnInfo]:
-        """Open and aborted transactions, by number. *Read-only.*"""
+        """Return the open and aborted transactions, by number; no committed ones. *Read-only.*"""
 
     def show_locks(self) -> list[LockInfo]:
-        """All locks: acquired ones first, then by number. *Read-only.*"""
+        """Return all locks, one LockInfo for each locked object: acquired ones first, then by
+        number. *Read-only.*"""
 
     def abort_timed_out(self, timeout_ms: int) -> list[int]:
         """Abort open transactions whose last heartbeat is too old, and return their numbers. The

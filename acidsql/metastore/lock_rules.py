@@ -63,7 +63,8 @@ _WAITS_FOR = {
 
 
 def strength(lock_type: LockType) -> int:
-    """Order of lock types: SHARED_READ < SHARED_WRITE < EXCL_WRITE < EXCLUSIVE."""
+    """Return the rank of a lock type, from 0 to 3: SHARED_READ, SHARED_WRITE, EXCL_WRITE,
+    EXCLUSIVE."""
     return _STRENGTH[lock_type]
 
 
@@ -152,7 +153,8 @@ class LocksByObject(Generic[FiledValue]):
 def _entries_and_whole(
     inner: dict[str | None, FiledValue], name: str | None
 ) -> Collection[FiledValue]:
-    """The entries of a name and of the whole (None); for the whole itself (None) all entries."""
+    """Return the entries of ``name`` and of None, the key of the whole; if ``name`` is None, all
+    entries."""
     if name is None:
         return inner.values()
     return [inner[key] for key in (name, None) if key in inner]
@@ -243,8 +245,8 @@ def find_circle(txn_id: int, locks: Collection[LockInfo]) -> list[int]:
 
 
 def _circle_path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
-    """Return the circle from ``first`` to ``last``, by the transactions through which each was
-    reached."""
+    """Return the transactions on the way from ``first`` to ``last``, both included. ``waiter_of``:
+    a transaction → the one before it on the way."""
     path = [last]
     while path[-1] != first:
         path.append(waiter_of[path[-1]])
@@ -252,7 +254,8 @@ def _circle_path(last: int, first: int, waiter_of: dict[int, int]) -> list[int]:
 
 
 def circle_in_words(circle: Sequence[int], victim: int) -> str:
-    """Return why the victim was aborted: "deadlock: it waited for transaction 5 and …"."""
+    """Return a text for users why the victim, a transaction of the circle, was aborted: "deadlock:
+    it waited for transaction 5, … and transaction 4 for it"."""
     start = circle.index(victim)
     waited_for = [f"transaction {txn_id}" for txn_id in (*circle[start + 1 :], *circle[:start])]
     waits = [

@@ -90,5 +90,6 @@ class LockResponse:
 
 
 def locks_on_table(name: TableName, locks: Iterable[LockInfo]) -> list[LockInfo]:
-    """The locks on a table, and on its partitions."""
+    """Return those of ``locks`` that are on a table or its partitions; not those on its
+    database."""
     return [lock for lock in locks if (lock.database, lock.table) == (name.database, name.name)]

@@ -16,7 +16,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.metastore.versions import Version
 
 
-def commit_at(metastore: Metastore, time_ms: int) -> int:
+def commit_number_at(metastore: Metastore, time_ms: int) -> int:
     """Return the number of the newest commit until a time (milliseconds since the epoch); 0 if
     there is none.
 
@@ -92,6 +92,8 @@ def state_write_ids(
     in_target = {version.txn_id: version.write_id for version in target_versions}
 
     def is_shown(version: Version) -> bool:
+        """Whether the older version of the target shows the version's transaction, or committed
+        after it, if that changed the state table alone."""
         write_id = in_target.get(version.txn_id)
         return version.commit <= newest if write_id is None else target_write_ids.is_valid(write_id)
 
@@ -146,4 +148,5 @@ def is_kept(shown: ValidWriteIdList, oldest: int, now: ValidWriteIdList) -> bool
 
 
 def _time(ms: int) -> str:
+    """Return an ISO text, in UTC, of milliseconds since the epoch."""
     return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")

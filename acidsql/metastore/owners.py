@@ -44,7 +44,8 @@ class Owner:
     has_readers: bool = False
 
     def refusal(self, location: str) -> CatalogError:
-        """Make the error for another table whose location overlaps this directory."""
+        """Make the error LOCATION_ALREADY_EXISTS, for another table whose location overlaps this
+        directory."""
         dropped = ", which was dropped and whose files are still to be deleted"
         return CatalogError(
             f"The location '{location}' overlaps '{self.location}' of {self.table}"

@@ -75,7 +75,8 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
 
 
 def taken_over_error(batch: Batch, entry: StreamEntry | None) -> StreamError:
-    """Make the error of a run whose place in the ledger another run has taken."""
+    """Make the error STREAM_TAKEN_OVER for a batch whose run has lost its entry in the ledger:
+    another run has the ``entry`` now, or (None) the entry is gone."""
     now = "the entry is gone" if entry is None else f"the run {entry.batch.run_id} has it now"
     message = (
         "The run {run} of '{app}' may not write batch {version} to {sink}: "

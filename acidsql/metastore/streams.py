@@ -55,7 +55,7 @@ class NextBatch:
     after: Batch | None
 
     def with_rows(self, rows: int) -> NextBatch:
-        """The same with the number of rows that the batch changed."""
+        """Return a copy with the number of rows that the batch changed."""
         return replace(self, batch=replace(self.batch, rows=rows))
 
 
@@ -79,7 +79,8 @@ class StreamEntry:
 
     @property
     def skipped_note(self) -> str:
-        """The note of a receipt if this batch, or an older batch, comes again."""
+        """The text for the receipt of a batch that is skipped, because this batch or an older one
+        comes again."""
         subject = "batch" if self.batch.sink else "version"
         number, app_id = self.batch.version, self.batch.app_id
         return f"skipped: {subject} {number} of '{app_id}' was committed as txn {self.txn_id}"
@@ -89,13 +90,15 @@ class StreamLedger(Protocol):
     """The ledger. An entry goes when one of its tables is dropped, and follows renamed ones."""
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
-        """The entry of an application for a sink. *Read-only.*"""
+        """Return the entry of an application for a sink, or None. *Read-only.*"""
 
     def streams(self, app_id: str | None = None) -> Sequence[StreamEntry]:
-        """The entries, of one application or of all, by application and sink. *Read-only.*"""
+        """Return the entries, of one application or of all, sorted by application and sink.
+        *Read-only.*"""
 
     def sink(self, tables: Iterable[TableName]) -> str:
-        """The sink of a batch that changes several tables (see ``joint_sink``). *Read-only.*"""
+        """Return the text that stands for the sink of a batch that changes several tables (see
+        ``joint_sink``). *Read-only.*"""
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
         """Note that another run has the entry from now on, though it committed nothing yet.
@@ -104,21 +107,22 @@ class StreamLedger(Protocol):
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
         """Abort the open transactions that work for a batch of the same application, sink and
-        query, but of another run. *Idempotent.* A run that begins ends so what a dead one has left,
-        and need not wait for its locks. Returns their numbers."""
+        query, but of another run, and return their numbers. *Idempotent.* A new run ends with this
+        what a dead run has left, and need not wait for its locks."""
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        """Delete the entries of an application, or its entry for one sink. *Idempotent.* Returns
-        how many there were."""
+        """Delete all entries of an application, or only its entry for ``sink``. *Idempotent.*
+        Returns how many there were."""
 
 
 def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
-    """Return the sink of a batch that changes several tables: their names, sorted, or if these are
-    longer than 500 characters, a hash of the tables' identities.
+    """Return the text that stands for the sink of a batch that changes several tables: their names,
+    sorted, or if these are longer than 500 characters, a hash of the tables' identities.
 
     Args:
         tables: The tables.
-        identity: Gives what a table has under any name, and no later table of its name has.
+        identity: Returns a text that a table keeps when it is renamed, and that no later table of
+            its name has.
     """
     tables_by_key = {table.key: table for table in tables}
     sink = _BETWEEN.join(sorted(tables_by_key))
@@ -128,7 +132,8 @@ def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]
 
 
 def sink_of_identities(identities: Iterable[str]) -> str:
-    """The sink of several tables whose names are too long."""
+    """Return the text that stands for the sink of several tables whose names are too long: their
+    number and a hash of their identities."""
     ordered = sorted(identities)
     return f"{len(ordered)}{_MANY}{sha256(_BETWEEN.join(ordered).encode()).hexdigest()[:32]}"
 
@@ -136,13 +141,15 @@ def sink_of_identities(identities: Iterable[str]) -> str:
 def renamed_sink(
     sink: str, table: TableName, new_name: TableName, identity: Callable[[TableName], str]
 ) -> str:
-    """The sink after one of its tables was renamed. For ``identity`` see ``joint_sink``."""
+    """Return the text of a sink after one of its tables was renamed: ``new_name`` in the place of
+    ``table``. The sink must list its tables. For ``identity`` see ``joint_sink``."""
     tables = tables_of(sink)
     return joint_sink([new_name if name == table else name for name in tables], identity)
 
 
 def may_write_to(sink: str, table: TableName) -> bool:
-    """Whether a table is one of a sink's, as far as the sink's name tells."""
+    """Whether a sink's text lists a table. Always True for a hash, which does not tell its
+    tables."""
     return _MANY in sink or str(table) in sink.split(_BETWEEN)
 
 
@@ -156,5 +163,6 @@ def tables_of(sink: str) -> list[TableName]:
 
 
 def next_batch(batch: Batch, entry: StreamEntry | None) -> NextBatch:
-    """The batch as the record that follows an entry."""
+    """Make the NextBatch of a batch that is to follow an entry of the ledger; None: there is no
+    entry yet."""
     return NextBatch(batch, None if entry is None else entry.batch)

@@ -12,7 +12,7 @@ from acidsql.errors import FormatError
 
 
 def encode(properties: Mapping[str, str]) -> str:
-    """The text of these properties, in their order."""
+    """Return the text of these properties, in their order: ``1:1:k5:value`` for ``{k: value}``."""
     parts = (part for entry in properties.items() for part in entry)
     return f"{len(properties)}:" + "".join(f"{_length(part)}:{part}" for part in parts)
 
@@ -39,12 +39,13 @@ def decode(text: str | None) -> dict[str, str]:
 
 
 def _length(text: str) -> int:
+    """Return the number of UTF-16 code units."""
     return len(text.encode("utf-16-le")) // 2
 
 
 def _number(units: bytes) -> tuple[int, bytes]:
-    """Parse the number before the first colon of UTF-16 text; return it and the bytes after the
-    colon. Raise ValueError."""
+    """Parse the number before the first colon of UTF-16-LE text; return the number, and the bytes
+    after the colon. Raise ValueError if there is no colon or no number."""
     at = 0
     while units[at : at + 2] != b":\0":
         if at >= len(units):

@@ -77,28 +77,30 @@ class VersionLog(Protocol):
     """
 
     def versions(self, table: TableName) -> Sequence[Version]:
-        """The versions of a table that are remembered, newest commit first. *Read-only.*"""
+        """Return the versions of a table that are remembered, newest commit first. *Read-only.*"""
 
     def oldest_version(self, table: TableName) -> int:
-        """The oldest version of a table whose files were not deleted. *Read-only.* Raises
-        CatalogError if there is no such table."""
+        """Return the oldest version (a write id) of a table whose files were not deleted.
+        *Read-only.* Raises CatalogError if there is no such table."""
 
     def first_version(self, table: TableName) -> int | None:
-        """The version that made a table, which shows the rows that the table began with. None: it
-        is not known. *Read-only.* Raises CatalogError if there is no such table."""
+        """Return the version that made a table, which shows the rows that the table began with.
+        None: that version is not known. *Read-only.* Raises CatalogError if there is no such
+        table."""
 
     def identity(self, table: TableName) -> str:
-        """A text that differs between tables of one name. It stays if the table is
-        renamed or changed. *Read-only.* Raises CatalogError if there is no such table."""
+        """Return a text that a table keeps when it is renamed or changed, and that no later table
+        of its name has. *Read-only.* Raises CatalogError if there is no such table."""
 
     def forget_versions(self, table: TableName, oldest: int) -> None:
-        """Note that files are about to be deleted that only versions below ``oldest`` need.
-        *Idempotent.* The oldest version only ever grows."""
+        """Make ``oldest`` the oldest version of a table that can be read, before the caller deletes
+        files that only versions below it need. *Idempotent.* The oldest version is never
+        lowered."""
 
     def changed_by(self, txn_id: int) -> Mapping[TableName, int]:
-        """The tables that a committed transaction changed, with its write ids, as far as they are
-        remembered and the tables still there. *Read-only.*"""
+        """Return the tables that a committed transaction changed (table → its write id there), as
+        far as its versions are remembered and the tables are still there. *Read-only.*"""
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
-        """The number of the newest commit until a time, or of a transaction; None if there is none
-        that is remembered. *Read-only.*"""
+        """Return the number of the newest commit that is remembered, of all until a time and of a
+        transaction (None: any); None if there is none. *Read-only.*"""

@@ -67,7 +67,7 @@ def is_conflict(one, other):
 @settings(max_examples=500)
 @given(changes(), strategies.lists(rivals, max_size=3, unique_by=lambda rival: rival.txn_id))
 def test_conflicts_are_those_of_every_pair_of_changes(ours, others):
-    found = conflict_rules.conflicts(ours, others)
+    found = conflict_rules.find_conflicts(ours, others)
     for rival in others:
         places = [
             (one.table.name, one.partition, one.by_row)
@@ -85,14 +85,16 @@ def test_what_is_not_worth_looking_at_conflicts_with_nothing(ours, rival):
     operations = conflict_rules.rival_operations(change.operation for change in ours)
     seen = [change for change in rival.changes if change.operation in operations]
     less = Rival(rival.txn_id, rival.user, rival.host, rival.agent_info, seen)
-    assert conflict_rules.conflicts(ours, [less]) == conflict_rules.conflicts(ours, [rival])
+    assert conflict_rules.find_conflicts(ours, [less]) == conflict_rules.find_conflicts(
+        ours, [rival]
+    )
 
 
 def test_thousands_of_partitions_are_compared_without_comparing_each_with_each():
     count = 20_000
     ours = [RecordedChange("d", "t", f"p={n}", UPDATE, 1) for n in range(count)]
     theirs = [RecordedChange("d", "t", f"p={n}", UPDATE, 2) for n in range(count - 1, 2 * count)]
-    (found,) = conflict_rules.conflicts(ours, [Rival(7, "u", "h", "", theirs)])
+    (found,) = conflict_rules.find_conflicts(ours, [Rival(7, "u", "h", "", theirs)])
     assert found.partition == f"p={count - 1}"
 
 

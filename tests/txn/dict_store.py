@@ -240,7 +240,7 @@ class DictStore:
             for other, state in self.states.items()
             if state is TxnState.COMMITTED and not snapshot.is_valid(other)
         ]
-        return conflict_rules.conflicts(ours, rivals)
+        return conflict_rules.find_conflicts(ours, rivals)
 
 
 def _granted(lock: LockInfo) -> LockInfo:

@@ -24,7 +24,7 @@ from acidsql.errors import (
 )
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.older_versions import (
-    commit_at,
+    commit_number_at,
     oldest_version_after_loss,
     write_ids_at_commit,
 )
@@ -166,7 +166,7 @@ class TimeTravel:
         """
         if point_in_time.timestamp_ms is None:
             return point_in_time
-        return PointInTime(commit=commit_at(self._metastore, point_in_time.timestamp_ms))
+        return PointInTime(commit=commit_number_at(self._metastore, point_in_time.timestamp_ms))
 
     def write_ids(
         self, table: Table, point_in_time: PointInTime, snapshot: Snapshot

@@ -25,7 +25,7 @@ from acidsql.errors import (
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.older_versions import (
-    commit_at,
+    commit_number_at,
     oldest_version_after_loss,
     write_ids_at_commit,
 )
@@ -104,7 +104,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._offset("")  # the current rows first
         current, _ = self._current_snapshot()
         if start_ms is not None:
-            commit = commit_at(self._metastore, start_ms - 1)
+            commit = commit_number_at(self._metastore, start_ms - 1)
             versions = self._metastore.versions(self._name)
             return self._offset(str(write_ids_at_commit(self._name, current, versions, commit)))
         if start == LATEST:

@@ -34,7 +34,7 @@ def find(
     tables = {change.table_name for change in changed}
     operations = rival_operations(change.operation for change in changed)
     rows = _committed_since(connection, txn_id, tables, operations)
-    return conflict_rules.conflicts(changed, _rivals(rows, snapshot))
+    return conflict_rules.find_conflicts(changed, _rivals(rows, snapshot))
 
 
 def refuse(
