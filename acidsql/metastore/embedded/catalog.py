@@ -62,10 +62,12 @@ class EmbeddedCatalog(views.EmbeddedViews):
     # ── databases ────────────────────────────────────────────────────────────────────────────
 
     def databases(self) -> list[Database]:
+        """Return all databases with their properties, sorted by name."""
         with self._store.read() as connection:
             return tables.databases(connection)
 
     def get_database(self, name: str) -> Database | None:
+        """Return the database of this name, or None."""
         with self._store.read() as connection:
             databases = tables.databases(connection, DBS.c.NAME == name)
             return databases[0] if databases else None
@@ -95,6 +97,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
     ) -> None:
+        """Set and remove DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND if
+        there is no such database."""
         with self._store.write() as connection:
             tables.alter_database(connection, name, set_properties or {}, unset_properties)
 
@@ -141,31 +145,38 @@ class EmbeddedCatalog(views.EmbeddedViews):
     # ── tables ───────────────────────────────────────────────────────────────────────────────
 
     def tables(self, database: str) -> list[str]:
+        """Return the names of a database's tables, sorted, without temporary ones and views."""
         with self._store.read() as connection:
             names = rows.table_names(connection, database, MANAGED_TABLE)
         return [name for name in names if TableName(database, name).session_txn_id is None]
 
     def temporary_tables(self) -> list[TableName]:
+        """Return the temporary tables of all sessions, under the names that the metastore keeps."""
         with self._store.read() as connection:
             return rows.temporary_tables(connection)
 
     def find(self, name: TableName) -> Table | None:
+        """Return the table or view of this name, or None."""
         with self._store.read() as connection:
             return rows.find(connection, name)
 
     glance = find
 
     def with_partitions(self, table: ForeignTable) -> ForeignTable:
+        """Raise AssertionError: this metastore has no ForeignTable."""
         raise AssertionError(_ONLY_ACID)
 
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
+        """Raise AssertionError: all tables of this metastore are ACID tables."""
         raise AssertionError(_ONLY_ACID)
 
     def create_table(
         self, table: Table, *, first_write_id: int = 1, txn_id: int | None = None
     ) -> None:
+        """Add a table, and note this for open snapshots. The directory is not made. Raise
+        CatalogError if the name or the location is taken, or there is no such database."""
         with self._write(txn_id) as connection:
             tables.create(connection, table, first_write_id)
             catalog_history.note(connection, txn_id, table.name)
@@ -173,6 +184,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def drop_table(
         self, name: TableName, *, txn_id: int | None = None, delete_data: bool = True
     ) -> PendingCleanup | None:
+        """Remove a table and its tables of AUTO CDC, and queue their directories for deletion.
+        Return the entry of the table's own directory; without ``delete_data`` that directory is not
+        queued, and the answer is None. Raise CatalogError if there is no such table."""
         with self._write(txn_id) as connection:
             location = tables.drop(connection, name, txn_id, self._store.now_ms(connection))
             return self._delete_later(connection, name, location) if delete_data else None
@@ -180,6 +194,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def _delete_later(
         self, connection: Connection, name: TableName, location: str
     ) -> PendingCleanup:
+        """Queue a directory for deletion, which may happen at once, and return the entry."""
         return cleanups.enqueue(connection, name, location, self._store.now_ms(connection))
 
     def rename_table(
@@ -208,9 +223,10 @@ class EmbeddedCatalog(views.EmbeddedViews):
         cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
-        """Change the parts of a table that are given, and a table of AUTO CDC beside it. None keeps
-        a part. Raise CatalogError if there is no such table, or a column would be there twice. If
-        names or types of columns change, note this for open snapshots."""
+        """Replace or change the given parts of a table, and a table of AUTO CDC beside it
+        (``cdc_table``); None keeps a part. Raise CatalogError if there is no such table, or a
+        column would be there twice. If names or types of columns change, note this for open
+        snapshots."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
             table = rows.read_table(connection, name, table_id)
@@ -244,8 +260,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
                 _alter_cdc_table(connection, cdc_table, txn_id)
 
     def foreign_keys_to(self, name: TableName) -> list[tuple[TableName, Constraint]]:
-        """Return the FOREIGN KEYs of other tables that refer to a table, each with its own
-        table."""
+        """Return the FOREIGN KEYs of other tables that refer to a table, as pairs of the other
+        table's name and the key, sorted by that name."""
         with self._store.read() as connection:
             foreign_keys = rows.foreign_keys(connection)
         return [
@@ -253,6 +269,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
         ]
 
     def statistics(self, name: TableName) -> dict[str, str]:
+        """Return the entries (key → text) that ``keep_statistics`` has stored for a table; empty if
+        there is no such table."""
         with self._store.read() as connection:
             table_id = rows.table_id(connection, name)
             return {} if table_id is None else rows.statistics(connection, table_id)
@@ -260,10 +278,13 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def keep_statistics(
         self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
     ) -> None:
+        """Store entries (key → text) of statistics about a table. Those with the same keys are
+        replaced, others stay. Raise CatalogError if there is no such table."""
         with self._write(txn_id) as connection:
             rows.set_statistics(connection, rows.need_table(connection, name), entries)
 
     def partitions(self, name: TableName) -> list[Partition]:
+        """Return a table's partitions, sorted by values; empty if there is no such table."""
         with self._store.read() as connection:
             table_id = rows.table_id(connection, name)
             return [] if table_id is None else partitions.read(connection, table_id)
@@ -277,15 +298,16 @@ class EmbeddedCatalog(views.EmbeddedViews):
             return tables.owners(connection)
 
     def pending_cleanups(self) -> list[PendingCleanup]:
+        """Return the queued directories, which are still to be deleted, oldest first."""
         with self._store.read() as connection:
             return cleanups.pending(connection)
 
     def queue_cleanup(
         self, name: TableName, location: str, *, txn_id: int | None = None
     ) -> PendingCleanup:
-        """Queue the directory of a table that is going to be made, and let the name's write ids
-        begin above those of earlier tables in that place. Raise CatalogError
-        LOCATION_ALREADY_EXISTS if the directory overlaps another table's."""
+        """Queue the directory of a table that is going to be made for deletion, and return the
+        entry. Let the name's write ids begin above those of earlier tables in that place. Raise
+        CatalogError LOCATION_ALREADY_EXISTS if the directory overlaps another table's."""
         with self._write(txn_id) as connection:
             tables.need_free_location(connection, location)
             # CREATE TABLE … AS SELECT gets a write id before the table exists.
@@ -293,6 +315,7 @@ class EmbeddedCatalog(views.EmbeddedViews):
             return self._delete_later(connection, name, location)
 
     def mark_cleaned(self, cleanup_id: int) -> None:
+        """Take a directory that was deleted from the queue; one that is gone is no error."""
         with self._store.write() as connection:
             cleanups.remove(connection, cleanup_id)
 
@@ -327,8 +350,9 @@ def _rename_table(
 
 
 def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | None) -> None:
-    """Replace the columns and bucketing columns of a table of AUTO CDC, and set its properties.
-    Raise CatalogError if there is no such table."""
+    """Replace the columns and bucketing columns of a table of AUTO CDC, set the properties of
+    ``cdc_table`` (others stay), and note the change for open snapshots. Raise CatalogError if there
+    is no such table."""
     table_id = rows.need_table(connection, cdc_table.name)
     rows.replace_columns(connection, table_id, cdc_table.columns)
     rows.replace_bucket_columns(connection, table_id, cdc_table.bucket_columns)
@@ -337,8 +361,8 @@ def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | Non
 
 
 def _table_label(table: str) -> str:
-    """Return how messages name a table: without the number of a temporary one, but with its
-    session."""
+    """Return how messages name a table: ``table 't'``, and of a temporary one, whose number is left
+    out, also the session."""
     name = TableName("", table)
     of_session = (
         ""
@@ -349,7 +373,8 @@ def _table_label(table: str) -> str:
 
 
 def _names_and_types(table: Table) -> list[tuple[str, str]]:
-    """The names and types of a table's columns. Queries depend on these."""
+    """Return the name and type of each data column of a table, in order. Queries depend on
+    these."""
     return [(column.name, column.type) for column in table.columns]
 
 

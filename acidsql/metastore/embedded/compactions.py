@@ -65,8 +65,9 @@ class EmbeddedCompactions:
     # ── the queue ────────────────────────────────────────────────────────────────────────────
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue a compaction. If the table or partition has an INITIATED or WORKING entry of any
-        type, nothing is queued, and the answer is this entry."""
+        """Queue a request for a compaction, and return the new entry. If the table or partition has
+        an INITIATED or WORKING entry of any type, nothing is queued, and the answer is this entry,
+        with ``accepted`` false."""
         with self._store.write() as connection:
             is_of_place = compaction_rows.is_about(
                 COMPACTION_QUEUE, "CQ", request.table, request.partition
@@ -104,44 +105,49 @@ class EmbeddedCompactions:
             number = _oldest(connection, is_eligible)
             if number is None:
                 return None
-            compaction_rows.change(
+            compaction_rows.set_columns(
                 connection,
                 number,
                 CQ_STATE=WORKING,
                 CQ_START=now_ms,
-                CQ_WORKER_ID=compaction_rows.short(worker_id, CQ.CQ_WORKER_ID),
+                CQ_WORKER_ID=compaction_rows.cut_to_column(worker_id, CQ.CQ_WORKER_ID),
                 CQ_TXN_ID=txn_id,
             )
             query = select(COMPACTION_QUEUE).where(CQ.CQ_ID == number)
-            return compaction_rows.info(connection.execute(query).one(), "CQ")
+            return compaction_rows.info_of_row(connection.execute(query).one(), "CQ")
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
         """Do nothing: ``commit_txn`` records the compaction."""
 
     def note_progress(self, compaction_id: int, txn_id: int, progress: str) -> None:
         """Note what the worker does now, cut to the column's width, if the entry is still WORKING
-        for its transaction."""
+        for this transaction; otherwise do nothing."""
         with self._store.write() as connection:
             if compaction_rows.working_entry(connection, compaction_id, txn_id) is not None:
-                noted = compaction_rows.short(progress, CQ.CQ_HADOOP_JOB_ID)
-                compaction_rows.change(connection, compaction_id, CQ_HADOOP_JOB_ID=noted)
+                noted = compaction_rows.cut_to_column(progress, CQ.CQ_HADOOP_JOB_ID)
+                compaction_rows.set_columns(connection, compaction_id, CQ_HADOOP_JOB_ID=noted)
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
+        """Whether ``take_next`` with this pool and time-out would find an entry."""
         with self._store.read() as connection:
             is_eligible = _is_for_pool(pool, pool_timeout_ms, self._store.now_ms(connection))
             return _oldest(connection, is_eligible) is not None
 
     def mark_failed(self, compaction_id: int, txn_id: int, message: str) -> None:
+        """Move an entry that is WORKING for this transaction into the history as FAILED, with this
+        message. Any other entry stays as it is."""
         self._end_working_entry(compaction_id, txn_id, CompactionState.FAILED, message)
 
     def mark_refused(self, compaction_id: int, txn_id: int, message: str) -> None:
+        """Move an entry that is WORKING for this transaction into the history as REFUSED (nothing
+        to compact), with this message. Any other entry stays as it is."""
         self._end_working_entry(compaction_id, txn_id, CompactionState.REFUSED, message)
 
     def _end_working_entry(
         self, compaction_id: int, txn_id: int, state: CompactionState, message: str
     ) -> None:
-        """Move an entry that is WORKING for this transaction into the history. An entry that is not
-        stays as it is."""
+        """Move an entry that is WORKING for this transaction into the history, in this state and
+        with this message. Any other entry stays as it is."""
         with self._store.write() as connection:
             row = compaction_rows.working_entry(connection, compaction_id, txn_id)
             if row is not None:
@@ -149,6 +155,8 @@ class EmbeddedCompactions:
                 compaction_rows.end(connection, row, state, now_ms, message)
 
     def give_back(self, compaction_id: int, txn_id: int) -> None:
+        """Make an entry that is WORKING for this transaction INITIATED again, in its old place of
+        the queue. Any other entry stays as it is. The transaction stays open."""
         with self._store.write() as connection:
             if compaction_rows.working_entry(connection, compaction_id, txn_id) is not None:
                 compaction_rows.requeue(connection, compaction_id)
@@ -181,7 +189,7 @@ class EmbeddedCompactions:
         state = CompactionState.DID_NOT_INITIATE.value
         with self._store.write() as connection:
             last_entry = connection.execute(newest.limit(1)).first()
-            shown = compaction_rows.short(message, CC.CC_ERROR_MESSAGE) or None
+            shown = compaction_rows.cut_to_column(message, CC.CC_ERROR_MESSAGE) or None
             if last_entry is not None and tuple(last_entry) == (state, shown):
                 return
             now_ms = self._store.now_ms(connection)
@@ -190,16 +198,18 @@ class EmbeddedCompactions:
             connection.execute(insert(COMPLETED_COMPACTIONS).values(new))
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
+        """Move the INITIATED ones of these entries into the history as ABORTED. Return the state of
+        each entry before this, by number; None if there is no such entry."""
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             return {number: _abort(connection, number, now_ms) for number in dict.fromkeys(ids)}
 
     def compactions(self) -> list[CompactionInfo]:
-        """Return the queue and the history, the most recent start, end or commit first. Directories
-        of dropped tables are in the queue, too."""
+        """Return all entries of the queue and the history, the most recent start, end or commit
+        first. Directories of dropped tables are in the queue, too."""
         with self._store.read() as connection:
             entries = [
-                compaction_rows.info(row, prefix)
+                compaction_rows.info_of_row(row, prefix)
                 for table, prefix in ((COMPACTION_QUEUE, "CQ"), (COMPLETED_COMPACTIONS, "CC"))
                 for row in connection.execute(select(table))
             ]
@@ -223,7 +233,7 @@ class EmbeddedCompactions:
                 CQ.CQ_COMMIT_TIME + retention_ms <= now_ms,
                 or_(CQ.CQ_RETRY_RETENTION == 0, paused_until <= now_ms),
             )
-            ready = [compaction_rows.info(row, "CQ") for row in connection.execute(query)]
+            ready = [compaction_rows.info_of_row(row, "CQ") for row in connection.execute(query)]
         return sorted(
             ready,
             key=lambda entry: (
@@ -237,7 +247,7 @@ class EmbeddedCompactions:
         the rows of COMPLETED_TXN_COMPONENTS that it has compacted: of its table or partition, up to
         its highest write id. Nothing happens if the entry is not ready for cleaning."""
         with self._store.write() as connection:
-            row = compaction_rows.cleanable(connection, compaction_id)
+            row = compaction_rows.cleanable_entry(connection, compaction_id)
             if row is None:
                 return
             name = TableName(row.CQ_DATABASE, row.CQ_TABLE)
@@ -259,7 +269,7 @@ class EmbeddedCompactions:
         failure twice as late. At failure number ``max_attempts`` + 1 the entry becomes FAILED.
         Nothing happens if the entry is not ready for cleaning."""
         with self._store.write() as connection:
-            row = compaction_rows.cleanable(connection, compaction_id)
+            row = compaction_rows.cleanable_entry(connection, compaction_id)
             if row is None:
                 return
             now_ms, first_ms = self._store.now_ms(connection), max(1, retention_ms)
@@ -268,7 +278,7 @@ class EmbeddedCompactions:
             if attempts >= max_attempts:
                 compaction_rows.end(connection, row, CompactionState.FAILED, now_ms, message)
                 return
-            compaction_rows.change(
+            compaction_rows.set_columns(
                 connection,
                 compaction_id,
                 CQ_CLEANER_START=now_ms,
@@ -320,8 +330,8 @@ class EmbeddedCompactions:
             return list(connection.execute(query.order_by(TC.TC_WRITEID)).scalars())
 
     def forget_aborted(self, table: TableName, write_ids: Sequence[int]) -> None:
-        """Delete the records that these write ids changed the table, if their transactions are
-        aborted."""
+        """Delete the rows of TXN_COMPONENTS that say that these write ids changed the table, if
+        their transactions are aborted."""
         aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value)
         conditions = (is_of_table(TXN_COMPONENTS, "TC", table), TC.TC_TXNID.in_(aborted))
         with self._store.write() as connection:
@@ -330,6 +340,7 @@ class EmbeddedCompactions:
                 connection.execute(delete(TXN_COMPONENTS).where(*conditions, is_listed))
 
     def now_ms(self) -> int:
+        """Return the store's time, in milliseconds since the epoch."""
         with self._store.read() as connection:
             return self._store.now_ms(connection)
 
@@ -367,7 +378,7 @@ def _is_for_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> 
 
 
 def _oldest(connection: Connection, is_eligible: ColumnElement[bool]) -> int | None:
-    """The number of the entry that ``take_next`` takes, or None."""
+    """Return the number of the oldest INITIATED entry for which the condition holds, or None."""
     query = select(func.min(CQ.CQ_ID)).where(CQ.CQ_STATE == INITIATED, is_eligible)
     return connection.execute(query).scalar()
 
@@ -405,14 +416,18 @@ def _abort(connection: Connection, number: int, now_ms: int) -> CompactionState 
 
 
 def _is_aborted_writer() -> ColumnElement[bool]:
-    """The condition for an aborted transaction with a write id: without one it wrote nothing."""
+    """Make the condition, on TXNS and TXN_COMPONENTS, that a transaction was aborted and had a
+    write id; without one it wrote nothing."""
     return and_(T.TXN_STATE == TxnState.ABORTED.value, TC.TC_WRITEID.is_not(None))
 
 
 def _by_name(table: TableName, partition: str | None) -> tuple[str, str, str]:
+    """Return the sort key: database, table, partition ("" for None)."""
     return table.database, table.name, partition or ""
 
 
 def _newest_first(entry: CompactionInfo) -> tuple[int, int, int]:
+    """Return the sort key: the most recent end, start or commit first, then in the order in which
+    the entries were queued."""
     times = (entry.ended_ms, entry.started_ms, entry.committed_ms)
     return -max(time or 0 for time in times), entry.enqueued_ms or 0, entry.id

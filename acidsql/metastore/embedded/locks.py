@@ -97,8 +97,8 @@ class EmbeddedLocks:
         return answer
 
     def unlock(self, txn_id: int, lock_id: int) -> None:
-        """Delete a waiting lock, or any lock of a SESSION; one that is gone is no error. Raise
-        TxnError TXN_OPEN for another acquired lock."""
+        """Delete a waiting lock, or a granted lock of a SESSION transaction; one that is gone is no
+        error. Raise TxnError TXN_OPEN for a granted lock of another transaction."""
         with self._store.write() as connection:
             is_held = _lock_state(connection, txn_id, lock_id) is LockState.ACQUIRED
             if is_held and not _is_session(connection, txn_id):
@@ -113,7 +113,8 @@ class EmbeddedLocks:
             )
 
     def show_locks(self) -> list[LockInfo]:
-        """Return all locks: acquired ones first, then by number."""
+        """Return all locks, one LockInfo for each component: acquired ones first, then by
+        number."""
         # 'a' (acquired) sorts before 'w' (waiting).
         order = (HL.HL_LOCK_STATE, HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
         with self._store.read() as connection:
@@ -123,7 +124,8 @@ class EmbeddedLocks:
 
 
 def _lock_state(connection: Connection, txn_id: int, lock_id: int) -> LockState | None:
-    """The state of a lock, which all of its components share; None if there is no such lock."""
+    """Return the state of a lock, which all of its components share; None if the transaction has no
+    such lock."""
     query = select(HL.HL_LOCK_STATE).where(HL.HL_TXNID == txn_id, HL.HL_LOCK_EXT_ID == lock_id)
     letter = connection.execute(query.limit(1)).scalar()
     return None if letter is None else LockState(letter)
@@ -232,8 +234,8 @@ def _first_blocked(
 
 
 def _locks_near_waiting(connection: Connection, txn_id: int) -> list[LockInfo]:
-    """Return all locks on the tables and databases of waiting locks; none if only this transaction
-    waits."""
+    """Return all locks, waiting and granted, that may overlap a waiting lock; none if no
+    transaction but this one waits, as there can be no circle then."""
     waiting = _read_locks(connection, HL.HL_LOCK_STATE == LockState.WAITING.value)
     if all(lock.txn_id == txn_id for lock in waiting):
         return []  # a circle needs two waiting transactions
@@ -258,7 +260,7 @@ def _may_overlap(locks: Iterable[LockInfo]) -> ColumnElement[bool]:
 
 
 def _read_locks(connection: Connection, *conditions: ColumnElement[bool]) -> list[LockInfo]:
-    """Read the locks for which the conditions hold, by number."""
+    """Read the locks for which all of the conditions on HIVE_LOCKS hold, by number."""
     query = select(HIVE_LOCKS).where(*conditions)
     ordered = query.order_by(HL.HL_LOCK_EXT_ID, HL.HL_LOCK_INT_ID)
     return [_lock_info(row) for row in connection.execute(ordered)]

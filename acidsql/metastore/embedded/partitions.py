@@ -40,7 +40,8 @@ def read(connection: Connection, table_id: int) -> list[Partition]:
 
 
 def add(connection: Connection, added: Mapping[TableName, Sequence[Partition]]) -> None:
-    """Add partitions; those that exist already are skipped.
+    """Insert the rows of partitions into the catalog; those that exist already are skipped. No
+    directory is made.
 
     Raises:
         CatalogError: There is no such table, or it has another number of partition columns.
@@ -113,6 +114,7 @@ def _name_of_partition(name: TableName, keys: Sequence[str], values: PartitionVa
 
 
 def _partition_column_names(connection: Connection, table_id: int) -> Sequence[str]:
+    """Read the names of a table's partition columns, in order."""
     query = select(PARTITION_KEYS.c.PKEY_NAME).where(PARTITION_KEYS.c.TBL_ID == table_id)
     return connection.execute(query.order_by(PARTITION_KEYS.c.INTEGER_IDX)).scalars().all()
 

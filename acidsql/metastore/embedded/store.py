@@ -55,6 +55,7 @@ class EmbeddedMetastore(
 
     @property
     def abilities(self) -> Abilities:
+        """All abilities: the defaults of ``Abilities``."""
         return Abilities()
 
     @property
@@ -63,4 +64,5 @@ class EmbeddedMetastore(
         return self._store.name
 
     def close(self) -> None:
+        """Close the connections to the database."""
         self._store.close()

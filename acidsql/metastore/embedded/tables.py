@@ -35,7 +35,7 @@ from acidsql.metastore.owners import Owner
 
 
 def database_id(connection: Connection, name: str) -> int | None:
-    """The DB_ID of a database, or None."""
+    """Return the DB_ID of a database; None if there is none of this name."""
     return connection.execute(select(DBS.c.DB_ID).where(DBS.c.NAME == name)).scalar()
 
 
@@ -72,7 +72,8 @@ def alter_database(
     set_properties: Mapping[str, str],
     unset_properties: Sequence[str] = (),
 ) -> None:
-    """Set and unset DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND."""
+    """Set and remove DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND if there is
+    no such database."""
     db_id = need_database(connection, name)
     named = DATABASE_PARAMS.c.PARAM_KEY.in_([*set_properties, *unset_properties])
     connection.execute(delete(DATABASE_PARAMS).where(DATABASE_PARAMS.c.DB_ID == db_id, named))
@@ -85,7 +86,10 @@ def alter_database(
 def create(
     connection: Connection, table: Table, first_write_id: int = 1, txn_id: int | None = None
 ) -> None:
-    """Add a table, in which the transaction ``txn_id`` may have written already.
+    """Insert the rows of a new table, and prepare its write ids and versions. The directory is not
+    made. ``first_write_id``: where the write ids begin, unless an earlier table of the name or in
+    the place has used higher ones. ``txn_id``: a transaction that may have written the table's
+    first rows already.
 
     Raises:
         CatalogError: There is no such database; there is a table or view of this name; or the
@@ -159,7 +163,7 @@ def is_cdc_table(connection: Connection, name: TableName) -> bool:
 
 
 def replace_columns(connection: Connection, name: TableName, columns: Sequence[Column]) -> None:
-    """Give a table these data columns. Raises CatalogError if there is no such table."""
+    """Replace all data columns of a table. Raise CatalogError if there is no such table."""
     rows.replace_columns(connection, rows.need_table(connection, name), columns)
 
 

@@ -109,13 +109,18 @@ class EmbeddedTxns:
             return txn_id
 
     def renew(self, txn_id: int) -> int:
+        """Return ``txn_id``, and do nothing: a transaction keeps its number."""
         return txn_id  # conflicts are told by snapshots
 
     def heartbeat(self, txn_id: int) -> None:
+        """Note a heartbeat of an open transaction. Raise TxnAbortedError or NoSuchTxnError if it
+        has ended."""
         with self._store.write() as connection:
             beat(connection, txn_id, self._store.now_ms(connection))
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
+        """Replace the changes that an open transaction has recorded by those of ``components``; its
+        locks stay. Raise TxnAbortedError or NoSuchTxnError if it has ended."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             changes.replace_recorded(connection, txn_id, components)
@@ -144,14 +149,17 @@ class EmbeddedTxns:
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
+        """Return the changes of the catalog that others made to a name, and that the snapshot of an
+        open transaction does not see, oldest first. Raise TxnAbortedError or NoSuchTxnError if the
+        transaction has ended."""
         with self._store.read() as connection:
             need_open(connection, txn_id)
             return catalog_history.find(connection, txn_id, snapshot, table)
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
-        """Return the transaction's write id in a table, the same at each call. Raise TxnError
-        READ_ONLY_TRANSACTION for a READ_ONLY or SESSION transaction, and another error if it has
-        ended."""
+        """Return the transaction's write id in a table; the first call uses up the table's next
+        one. Raise TxnError READ_ONLY_TRANSACTION for a READ_ONLY or SESSION transaction, and
+        TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         with self._store.write() as connection:
             row = need_open(connection, txn_id)
             if row.TXN_TYPE in housekeeping.WRITE_NOTHING:
@@ -186,6 +194,8 @@ class EmbeddedTxns:
         )
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
+        """Return which transactions are committed now (``valid_txns``); None if the transaction
+        ``lease`` is not open."""
         return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
 
     def valid_write_ids(
@@ -212,7 +222,9 @@ class EmbeddedTxns:
             if commit.cleanup_id is not None:
                 cleanups.remove(connection, commit.cleanup_id)
             if commit.compacted is not None:
-                compaction_rows.commit(connection, txn_id, commit.compacted, now_ms)
+                compaction_rows.mark_ready_for_cleaning(
+                    connection, txn_id, commit.compacted, now_ms
+                )
             if new_table is not None:
                 if commit.is_replacement:
                     tables.drop_if_there(connection, new_table.name, txn_id, now_ms)
@@ -253,6 +265,7 @@ class EmbeddedTxns:
             end(connection, [txn_id], TxnState.ABORTED, reason)
 
     def txn_state(self, txn_id: int) -> TxnState | None:
+        """Return the state of a transaction; None if it has no row (any more)."""
         with self._store.read() as connection:
             return _state_of(_row(connection, txn_id))
 
@@ -295,8 +308,9 @@ class EmbeddedTxns:
             return other_runs
 
     def house_keep(self, timeout_ms: int, interval_ms: int, retention_ms: int) -> bool:
-        """Abort what has timed out, and delete rows that nobody can need. Return False, and do
-        nothing, if the last run is less than ``interval_ms`` ago."""
+        """Abort the transactions that have timed out, and delete rows that nobody can need. Return
+        True; or False, without doing anything, if the last run of any session is less than
+        ``interval_ms`` ago."""
         with self._store.read() as connection:  # every session asks: do not block writers
             if not housekeeping.is_due(connection, self._store.now_ms(connection), interval_ms):
                 return False
@@ -324,12 +338,14 @@ def beat(connection: Connection, txn_id: int, now_ms: int) -> None:
 
 
 def need_open(connection: Connection, txn_id: int) -> Row[Any]:
-    """The row of an open transaction. Raises TxnAbortedError, NoSuchTxnError."""
+    """Return the row of TXNS of an open transaction. Raise TxnAbortedError if it was aborted, or
+    NoSuchTxnError if it is committed or unknown."""
     return _refuse_ended(txn_id, _row(connection, txn_id))
 
 
 def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> str:
-    """Note the statement of an open transaction, cut to 1024 characters, and return it so."""
+    """Store the statement of an open transaction in its row, cut to 1024 characters, and return the
+    cut text."""
     shown = agent_info[:_TEXT_LIMIT]
     if shown != row.TXN_AGENT_INFO:
         note = update(TXNS).where(T.TXN_ID == row.TXN_ID).values(TXN_AGENT_INFO=shown)
@@ -354,7 +370,7 @@ def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason:
 
 
 def aborted_error(txn_id: int, reason: str) -> TxnAbortedError:
-    """The error for the session of an aborted transaction."""
+    """Make the error for the session of an aborted transaction, with the reason."""
     return TxnAbortedError(
         f"Transaction {txn_id} was aborted: {reason}.", txnId=txn_id, reason=reason
     )
@@ -380,8 +396,8 @@ def _lowest_open(connection: Connection, max_open_txns: int | None) -> int | Non
 
 
 def _refuse_ended(txn_id: int, row: Row[Any] | None) -> Row[Any]:
-    """Return the row of an open transaction. Raise TxnAbortedError, or NoSuchTxnError if it is
-    committed or there is no row."""
+    """Return ``row`` if it is that of an open transaction. Raise TxnAbortedError if the transaction
+    was aborted, or NoSuchTxnError if it is committed or there is no row."""
     state = _state_of(row)
     if row is None or state is TxnState.COMMITTED:
         raise _no_such_txn_error(txn_id, state)
@@ -401,6 +417,7 @@ def _no_such_txn_error(txn_id: int, state: TxnState | None) -> NoSuchTxnError:
 
 
 def _row(connection: Connection, txn_id: int) -> Row[Any] | None:
+    """Read the row of TXNS of a transaction; None if there is none."""
     return connection.execute(select(TXNS).where(T.TXN_ID == txn_id)).first()
 
 
@@ -409,6 +426,7 @@ def _state_of(row: Row[Any] | None) -> TxnState | None:
 
 
 def _abort_timed_out(connection: Connection, now_ms: int, timeout_ms: int) -> list[int]:
+    """Abort the open transactions that have timed out, and return their numbers."""
     dead = _timed_out_txns(connection, now_ms, timeout_ms)
     end(connection, dead, TxnState.ABORTED, "no heartbeat within hive.txn.timeout")
     return list(dead)

@@ -23,6 +23,7 @@ class EmbeddedViews:
     _write: Callable[[int | None], AbstractContextManager[Connection]]
 
     def views(self, database: str) -> list[str]:
+        """Return the names of a database's views, sorted."""
         with self._store.read() as connection:
             return rows.table_names(connection, database, VIRTUAL_VIEW)
 
@@ -40,6 +41,8 @@ class EmbeddedViews:
             catalog_history.note(connection, txn_id, view.name)
 
     def drop_view(self, name: TableName, *, txn_id: int | None = None) -> None:
+        """Remove a view, and note this for open snapshots. Raise CatalogError if there is no such
+        view."""
         with self._write(txn_id) as connection:
             drop(connection, name, txn_id)
 
@@ -62,7 +65,7 @@ class EmbeddedViews:
 
 
 def drop(connection: Connection, name: TableName, txn_id: int | None) -> None:
-    """Remove a view."""
+    """Remove a view, and note this for open snapshots. Raise CatalogError if there is none."""
     connection.execute(delete(TBLS).where(TBLS.c.TBL_ID == _need_view_id(connection, name)))
     catalog_history.note(connection, txn_id, name)
 

@@ -19,7 +19,7 @@ class Dialect:
 
     Attributes:
         driver: The driver, by SQLAlchemy's name.
-        open: A URL and ``acidsql.metastore.busy.timeout`` in milliseconds → connections.
+        open: A URL and ``acidsql.metastore.busy.timeout`` in milliseconds → SQLAlchemy's engine.
         read: Statements that begin a store transaction that only reads, and sees one moment.
         write: Statements that begin a store transaction that writes. Other writers wait.
         upgrade: Statements that begin a store transaction that creates or changes the schema.
@@ -43,7 +43,8 @@ class Dialect:
 
 
 def idle_timeout_ms(busy_timeout_ms: int) -> int:
-    """The time that a server waits for the next statement of a client in a store transaction.
+    """Return how many milliseconds a server is to wait for the next statement of a client in a
+    store transaction: half of ``busy_timeout_ms``, but at least 1000.
 
     The server disconnects a client that hangs, before the clients that wait for it time out.
     """

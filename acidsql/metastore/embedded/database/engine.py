@@ -61,11 +61,13 @@ class Store:
             raise
 
     def read(self) -> AbstractContextManager[Connection]:
-        """A store transaction that only reads. It sees one moment, and waits for no writer."""
+        """Begin a store transaction that only reads; it ends with the ``with`` block. It sees one
+        moment, and waits for no writer."""
         return self._begin(self._dialect.read)
 
     def write(self) -> AbstractContextManager[Connection]:
-        """A store transaction that may write: all of its changes happen, or none (I12).
+        """Begin a store transaction that may write; the ``with`` block's end commits it, an error
+        rolls it back: all of its changes happen, or none (I12). It waits for other writers.
 
         If the connection is lost during COMMIT, MetastoreError says that the changes may have
         happened.
@@ -73,7 +75,7 @@ class Store:
         return self._write(self._dialect.write)
 
     def now_ms(self, connection: Connection) -> int:
-        """The store's time in milliseconds since the epoch: the only clock for time-outs."""
+        """Return the store's time in milliseconds since the epoch: the only clock for time-outs."""
         if self._clock is not None:
             return self._clock()
         return int(connection.execute(text(self._dialect.now)).scalar_one())

@@ -35,6 +35,7 @@ def _open_mysql(url: str, busy_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
+        """Set the session's variables and READ COMMITTED in a new connection."""
         values = _session_variables(connection.get_server_info(), busy_seconds, busy_timeout_ms)
         settings = ", ".join(f"{name} = {value}" for name, value in values.items())
         with connection.cursor() as cursor:

@@ -45,6 +45,7 @@ def _open_postgresql(url: str, busy_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
+        """Set isolation, synchronous commit and the time-outs in a new connection."""
         connection.autocommit = True  # otherwise the next rollback would undo the settings
         connection.execute(session)
         connection.autocommit = False

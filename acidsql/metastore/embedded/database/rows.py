@@ -108,7 +108,8 @@ def need_table(connection: Connection, name: TableName) -> int:
 
 
 def identity(connection: Connection, name: TableName) -> str:
-    """A text that differs between a table and a later table of its name; "" without a table."""
+    """Return a text that a table or view keeps when it is renamed, and that no later one of its
+    name has; "" if there is none of this name."""
     # SQLite may give the number of a dropped table again. Write ids are never given again.
     row = connection.execute(_TABLE_BY_NAME, {"db": name.database, "tbl": name.name}).first()
     return "" if row is None else f"{row.TBL_ID}/{row.FIRST_WRITE_ID}"
@@ -118,13 +119,13 @@ def identity(connection: Connection, name: TableName) -> str:
 
 
 def find(connection: Connection, name: TableName) -> Table | None:
-    """The table or view of this name, or None."""
+    """Read the table or view of this name; None if there is none."""
     row = connection.execute(_TABLE_BY_NAME, {"db": name.database, "tbl": name.name}).first()
     return None if row is None else _table_of_row(connection, name, row)
 
 
 def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
-    """The table of that TBL_ID, which must exist."""
+    """Read the table or view of that TBL_ID, which must exist, as a Table with this ``name``."""
     row = connection.execute(select(TBLS).where(TBLS.c.TBL_ID == table_id)).one()
     return _table_of_row(connection, name, row)
 
@@ -154,12 +155,14 @@ def _table_of_row(connection: Connection, name: TableName, row: Row[Any]) -> Tab
 
 
 def statistics(connection: Connection, table_id: int) -> dict[str, str]:
-    """The entries of ``Catalog.keep_statistics``."""
+    """Return the entries (key → text) of ``Catalog.keep_statistics`` for a table."""
     properties = _read_properties(connection, table_id, statistics=True)
     return {key.removeprefix(STATISTICS): value for key, value in properties.items()}
 
 
 def _read_properties(connection: Connection, table_id: int, *, statistics: bool) -> dict[str, str]:
+    """Read a table's TBLPROPERTIES without its statistics; with ``statistics`` these alone, under
+    their names as properties."""
     rows = connection.execute(_properties_query(statistics), {"id": table_id})
     return {row.PARAM_KEY: row.PARAM_VALUE for row in rows}
 
@@ -175,6 +178,7 @@ def _properties_query(statistics: bool) -> Select[Any]:
 
 
 def _view_text(row: Row[Any]) -> ViewText | None:
+    """Return the query of a view's row of TBLS; None for a table's row."""
     if row.TBL_TYPE != VIRTUAL_VIEW:
         return None
     return ViewText(row.VIEW_ORIGINAL_TEXT, row.VIEW_EXPANDED_TEXT)
@@ -197,6 +201,7 @@ def _read_partition_columns(connection: Connection, table_id: int) -> tuple[Colu
 
 
 def _read_constraints(connection: Connection, table_id: int) -> tuple[Constraint, ...]:
+    """Read the constraints of a table, in order."""
     return tuple(
         map(_constraint_of_row, _read_rows(connection, KEY_CONSTRAINTS, table_id, "POSITION"))
     )
@@ -234,12 +239,14 @@ def _read_sort_columns(connection: Connection, table_id: int) -> tuple[SortColum
 
 
 def _read_rows(connection: Connection, table: SqlTable, table_id: int, order: str) -> Sequence[Any]:
+    """Read the rows of a table (TBL_ID) in one of the catalog's tables, by the column ``order``."""
     return connection.execute(_rows_query(table, order), {"id": table_id}).all()
 
 
 @functools.cache
 def _rows_query(table: SqlTable, order: str) -> Select[Any]:
-    """The query of the rows of a table in one of the catalog's tables, by TBL_ID.
+    """Make the query of a table's rows in one of the catalog's tables, sorted by the column
+    ``order``, with the parameter ``id`` (TBL_ID).
 
     Cached, because a statement needs up to six of these queries for each table that it reads.
     """
@@ -297,13 +304,13 @@ def add_columns(
 
 
 def replace_columns(connection: Connection, table_id: int, columns: Sequence[Column]) -> None:
-    """Replace all data columns."""
+    """Replace all data columns of a table."""
     connection.execute(delete(COLUMNS_V2).where(COLUMNS_V2.c.TBL_ID == table_id))
     add_columns(connection, table_id, columns, start=0)
 
 
 def replace_bucket_columns(connection: Connection, table_id: int, names: Sequence[str]) -> None:
-    """Replace the columns of CLUSTERED BY."""
+    """Replace the columns of a table's CLUSTERED BY; the number of buckets stays."""
     connection.execute(delete(BUCKETING_COLS).where(BUCKETING_COLS.c.TBL_ID == table_id))
     _insert_rows(connection, BUCKETING_COLS, _bucket_rows(table_id, names))
 
@@ -311,7 +318,7 @@ def replace_bucket_columns(connection: Connection, table_id: int, names: Sequenc
 def replace_sort_columns(
     connection: Connection, table_id: int, columns: Sequence[SortColumn]
 ) -> None:
-    """Replace the columns of SORTED BY."""
+    """Replace the columns of a table's SORTED BY."""
     connection.execute(delete(SORT_COLS).where(SORT_COLS.c.TBL_ID == table_id))
     _insert_rows(connection, SORT_COLS, _sort_rows(table_id, columns))
 
@@ -335,7 +342,7 @@ def set_properties(connection: Connection, table_id: int, properties: Mapping[st
 
 
 def set_statistics(connection: Connection, table_id: int, entries: Mapping[str, str]) -> None:
-    """Set entries of ``Catalog.keep_statistics``; the others stay."""
+    """Store entries (key → text) of ``Catalog.keep_statistics``; the others stay."""
     properties = {f"{STATISTICS}{key}": value for key, value in entries.items()}
     set_properties(connection, table_id, properties)
 
@@ -407,5 +414,6 @@ def insert_one(connection: Connection, table: SqlTable, **values: object) -> int
 
 
 def _insert_rows(connection: Connection, table: SqlTable, new: list[dict[str, Any]]) -> None:
+    """Insert rows (column → value); do nothing without rows."""
     if new:  # an empty list would insert one row of defaults
         connection.execute(insert(table), new)

@@ -46,20 +46,23 @@ NUMBER = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _id(name: str, *, primary_key: bool = False, nullable: bool = False) -> Column[int]:
+    """Make a column for a number of a database object."""
     return Column(name, NUMBER, primary_key=primary_key, nullable=nullable)
 
 
 def _counter(table: str, column: str) -> Table:
-    """A table whose one row holds the next number."""
+    """Make a table with one column, whose one row holds the next number."""
     return Table(table, metadata, Column(column, BigInteger, nullable=False))
 
 
-def _owner(of: str, name: str) -> Column[int]:
+def _owner_column(of: str, name: str) -> Column[int]:
+    """Make a column of the primary key that refers to the column ``name`` of the table ``of``; rows
+    are deleted with the row that they refer to."""
     return Column(name, NUMBER, ForeignKey(f"{of}.{name}", ondelete="CASCADE"), primary_key=True)
 
 
 def _partition_index(name: str, prefix: str) -> Index:
-    """An index of the columns that name a partition."""
+    """Make an index of the columns <prefix>_DATABASE, _TABLE and _PARTITION."""
     columns = [f"{prefix}_{part}" for part in ("DATABASE", "TABLE", "PARTITION")]
     lengths = {columns[-1]: PARTITION_IN_INDEX}
     return Index(name, *columns, mysql_length=lengths, mariadb_length=lengths)
@@ -88,7 +91,7 @@ DBS = Table(
 DATABASE_PARAMS = Table(
     "DATABASE_PARAMS",
     metadata,
-    _owner("DBS", "DB_ID"),
+    _owner_column("DBS", "DB_ID"),
     Column("PARAM_KEY", NAME, primary_key=True),
     Column("PARAM_VALUE", Text, nullable=False),
 )
@@ -120,7 +123,7 @@ MANAGED_TABLE, VIRTUAL_VIEW = "MANAGED_TABLE", "VIRTUAL_VIEW"  # TBLS.TBL_TYPE
 COLUMNS_V2 = Table(
     "COLUMNS_V2",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("COLUMN_NAME", String(767), primary_key=True),
     Column("TYPE_NAME", Text, nullable=False),
     Column("COMMENT", Text),
@@ -132,7 +135,7 @@ COLUMNS_V2 = Table(
 PARTITION_KEYS = Table(
     "PARTITION_KEYS",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("PKEY_NAME", String(128), primary_key=True),
     Column("PKEY_TYPE", Text, nullable=False),
     Column("PKEY_COMMENT", Text),
@@ -144,7 +147,7 @@ PARTITION_KEYS = Table(
 BUCKETING_COLS = Table(
     "BUCKETING_COLS",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("BUCKET_COL_NAME", NAME, nullable=False),
 )
@@ -154,7 +157,7 @@ ASCENDING, DESCENDING = 1, 0  # SORT_COLS.ORDER
 SORT_COLS = Table(
     "SORT_COLS",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("INTEGER_IDX", Integer, primary_key=True),
     Column("COLUMN_NAME", String(767), nullable=False),
     Column("ORDER", Integer, nullable=False),
@@ -163,7 +166,7 @@ SORT_COLS = Table(
 TABLE_PARAMS = Table(
     "TABLE_PARAMS",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("PARAM_KEY", NAME, primary_key=True),
     Column("PARAM_VALUE", Text, nullable=False),
 )
@@ -171,7 +174,7 @@ TABLE_PARAMS = Table(
 KEY_CONSTRAINTS = Table(
     "KEY_CONSTRAINTS",
     metadata,
-    _owner("TBLS", "TBL_ID"),
+    _owner_column("TBLS", "TBL_ID"),
     Column("CONSTRAINT_NAME", NAME, primary_key=True),
     Column("CONSTRAINT_TYPE", Integer, nullable=False),
     Column("POSITION", Integer, nullable=False),
@@ -368,7 +371,7 @@ AUX_TABLE = Table(
 # ── compactions, and directories of dropped tables ───────────────────────────────────────────
 
 
-def _of_compactions(prefix: str) -> list[Column[Any]]:
+def _compaction_columns(prefix: str) -> list[Column[Any]]:
     """Make the columns that the queue (``prefix`` CQ) and its history (CC) have in common."""
     return [
         Column(f"{prefix}_ID", BigInteger, primary_key=True, autoincrement=False),
@@ -396,7 +399,7 @@ def _of_compactions(prefix: str) -> list[Column[Any]]:
 COMPACTION_QUEUE = Table(
     "COMPACTION_QUEUE",
     metadata,
-    *_of_compactions("CQ"),
+    *_compaction_columns("CQ"),
     Column("CQ_HADOOP_JOB_ID", String(32)),  # what the worker does now; Hive: its job
     Column("CQ_CLEANER_START", BigInteger),  # when the cleaner last failed
     Column("CQ_RETRY_RETENTION", BigInteger, nullable=False, server_default="0"),
@@ -405,7 +408,7 @@ COMPACTION_QUEUE = Table(
 COMPLETED_COMPACTIONS = Table(
     "COMPLETED_COMPACTIONS",
     metadata,
-    *_of_compactions("CC"),
+    *_compaction_columns("CC"),
     Column("CC_END", BigInteger),
     _partition_index("COMPLETED_COMPACTIONS_IDX", "CC"),
 )

@@ -26,7 +26,8 @@ _URL = re.compile(r"sqlite(\+pysqlite)?://(/(?P<path>[^?#]*))?")
 
 
 def sqlite_url(path: str | os.PathLike[str]) -> str:
-    """The URL of an SQLite file; the path may have any characters."""
+    """Return the URL ``sqlite:////…`` of an SQLite file; a relative path becomes absolute, and
+    special characters are escaped. The file is not made."""
     return "sqlite:///" + quote(str(Path(path).absolute()))
 
 
@@ -48,6 +49,8 @@ def _open_sqlite(url: str, busy_timeout_ms: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: object) -> None:
+        """Set up a new connection: no transactions by itself, foreign keys, write-ahead log, safe
+        commits."""
         # With None the sqlite3 module begins no transactions by itself.
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON")

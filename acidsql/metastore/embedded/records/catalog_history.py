@@ -28,14 +28,15 @@ WS, T = WRITE_SET.c, TXNS.c
 
 
 def is_catalog_change() -> ColumnElement[bool]:
-    """The condition that a row of WRITE_SET is a change of the catalog."""
+    """Make the condition that a row of WRITE_SET is a change of the catalog."""
     return WS.WS_OPERATION_TYPE.in_([_TABLE, _PARTITION])
 
 
 def note(
     connection: Connection, txn_id: int | None, name: TableName, partition: str | None = None
 ) -> None:
-    """Note a change of the catalog, so that older snapshots find it.
+    """Insert a change of the catalog into WRITE_SET, so that transactions with older snapshots find
+    it.
 
     Args:
         connection: The connection of the store transaction that makes the change.

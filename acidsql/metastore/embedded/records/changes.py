@@ -33,7 +33,7 @@ _CHANGES_OLD_ROWS = frozenset({Operation.UPDATE, Operation.DELETE, Operation.OVE
 
 
 def recorded_changes(connection: Connection, txn_id: int) -> list[RecordedChange]:
-    """Return the changes of tables that the transaction has recorded."""
+    """Return the changes of tables that the transaction has recorded, with its write ids."""
     query = select(
         TC.TC_DATABASE, TC.TC_TABLE, TC.TC_PARTITION, TC.TC_OPERATION_TYPE, TC.TC_WRITEID
     ).where(TC.TC_TXNID == txn_id, TC.TC_TABLE.is_not(None))
@@ -46,7 +46,9 @@ def recorded_changes(connection: Connection, txn_id: int) -> list[RecordedChange
 def component_changes(
     connection: Connection, txn_id: int, components: Iterable[LockComponent]
 ) -> list[RecordedChange]:
-    """The changes of these components, each once, with the transaction's write ids."""
+    """Return the changes of these components, each once, with the transaction's write ids (None
+    where it has none yet). Nothing is recorded. SELECT, NO_TXN and whole databases are no
+    changes."""
     return _changes_with_write_ids(connection, txn_id, _recordable_changes(components))
 
 
@@ -68,7 +70,7 @@ def record_changes(
 def replace_recorded(
     connection: Connection, txn_id: int, components: Iterable[LockComponent]
 ) -> None:
-    """Replace the recorded changes by the changes of these components."""
+    """Replace all changes that the transaction has recorded by those of these components."""
     _forget_changes(connection, txn_id)
     _insert_changes(connection, txn_id, component_changes(connection, txn_id, components))
 
@@ -213,4 +215,5 @@ def _insert_changes(connection: Connection, txn_id: int, changed: Sequence[Recor
 
 
 def _forget_changes(connection: Connection, txn_id: int) -> None:
+    """Delete all rows of the transaction in TXN_COMPONENTS."""
     connection.execute(delete(TXN_COMPONENTS).where(TC.TC_TXNID == txn_id))

@@ -23,7 +23,7 @@ _LOCATION, _UNTIL = "location", "until"
 
 
 def is_cleanup() -> ColumnElement[bool]:
-    """The condition that an entry of the queue is a directory to delete."""
+    """Make the condition that an entry of the queue is a directory to delete."""
     return and_(
         CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, CQ.CQ_NEXT_TXN_ID.is_(None)
     )
@@ -62,6 +62,7 @@ def pending(connection: Connection) -> list[PendingCleanup]:
 
 
 def _pending(number: int, table: TableName, properties: Mapping[str, str]) -> PendingCleanup:
+    """Make the PendingCleanup of an entry of the queue."""
     return PendingCleanup(number, table, properties[_LOCATION], int(properties.get(_UNTIL, 0)))
 
 

@@ -39,7 +39,7 @@ def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int
 
 
 def forget(connection: Connection, numbers: Iterable[int]) -> None:
-    """Delete entries of the history."""
+    """Delete the entries of the history that have these numbers."""
     chosen = [{"number": number} for number in numbers]
     if chosen:
         this = CC.CC_ID == bindparam("number")

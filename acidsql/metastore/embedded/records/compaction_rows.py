@@ -42,30 +42,32 @@ _COMMON_COLUMNS = [
 def is_about(
     table: SqlTable, prefix: str, name: TableName, partition: str | None
 ) -> ColumnElement[bool]:
-    """The condition that a row is about this partition; None: about no partition."""
+    """Make the condition that a row of a table, whose columns begin with ``prefix``, is about this
+    partition of the table ``name``; None: about no partition, an unpartitioned table's."""
     column = table.c[f"{prefix}_PARTITION"]
     is_partition = column.is_(None) if partition is None else column == partition
     return and_(is_of_table(table, prefix, name), is_partition)
 
 
-def short(text: str, column: ColumnElement[Any]) -> str:
-    """The text, cut to the length of the column."""
+def cut_to_column(text: str, column: ColumnElement[Any]) -> str:
+    """Return the text, cut to the length of the column; to 4000 characters if it has none."""
     return text[: getattr(column.type, "length", None) or _MESSAGE_LIMIT]
 
 
 def pool_name(pool: str) -> str:
-    """The name of a pool as it is stored and compared: in lower case, as in Hive."""
-    return short(pool.lower(), CQ.CQ_POOL_NAME)
+    """Return the name of a pool as it is stored and compared: in lower case, as in Hive, and cut to
+    the column's length."""
+    return cut_to_column(pool.lower(), CQ.CQ_POOL_NAME)
 
 
 def append_message(message: str | None, more: str) -> str | None:
     """Return a message with ``more`` appended, unless it ends with ``more`` already; cut to 4000
     characters. None if both are empty."""
     if not message or not more:
-        return message or short(more, CQ.CQ_ERROR_MESSAGE) or None
+        return message or cut_to_column(more, CQ.CQ_ERROR_MESSAGE) or None
     if message == more or message.endswith(f"; {more}"):
         return message
-    return short(f"{message}; {more}", CQ.CQ_ERROR_MESSAGE)
+    return cut_to_column(f"{message}; {more}", CQ.CQ_ERROR_MESSAGE)
 
 
 def new_entry_values(
@@ -81,8 +83,8 @@ def new_entry_values(
         "PARTITION": request.partition,
         "TYPE": request.type.value,
         "TBLPROPERTIES": stringable_map.encode(request.properties) if request.properties else None,
-        "INITIATOR_ID": short(request.initiator_id, CQ.CQ_INITIATOR_ID),
-        "ERROR_MESSAGE": short(message, CQ.CQ_ERROR_MESSAGE) or None,
+        "INITIATOR_ID": cut_to_column(request.initiator_id, CQ.CQ_INITIATOR_ID),
+        "ERROR_MESSAGE": cut_to_column(message, CQ.CQ_ERROR_MESSAGE) or None,
         "POOL_NAME": None if request.pool is None else pool_name(request.pool),
         "NUMBER_OF_BUCKETS": request.buckets,
         "ORDER_BY": request.order_by,
@@ -90,7 +92,7 @@ def new_entry_values(
     return {f"{prefix}_{name}": value for name, value in values.items()}
 
 
-def info(row: Row[Any], prefix: str) -> CompactionInfo:
+def info_of_row(row: Row[Any], prefix: str) -> CompactionInfo:
     """Make the CompactionInfo of a row of the queue (prefix "CQ") or of the history ("CC"); what
     only the other table has gets its default."""
     value = {name.removeprefix(f"{prefix}_"): value for name, value in row._mapping.items()}
@@ -123,36 +125,38 @@ def info(row: Row[Any], prefix: str) -> CompactionInfo:
 
 
 def working_entry(connection: Connection, compaction_id: int, txn_id: int) -> Row[Any] | None:
-    """Return the row of the entry if it is WORKING for this transaction; otherwise None."""
+    """Return the queue's row of the entry if it is WORKING for this transaction; otherwise None."""
     is_working = (CQ.CQ_STATE == CompactionState.WORKING.value, CQ.CQ_TXN_ID == txn_id)
     return connection.execute(
         select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, *is_working)
     ).first()
 
 
-def cleanable(connection: Connection, compaction_id: int) -> Row[Any] | None:
-    """The entry, if it is a compaction that is ready for cleaning; otherwise None."""
+def cleanable_entry(connection: Connection, compaction_id: int) -> Row[Any] | None:
+    """Return the queue's row of the entry if it is a compaction that is ready for cleaning;
+    otherwise None."""
     return connection.execute(
         select(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id, is_cleanable())
     ).first()
 
 
 def is_cleanable() -> ColumnElement[bool]:
-    """The condition that an entry is a compaction whose old files are still to be deleted."""
+    """Make the condition that an entry of the queue is a compaction whose old files are still to be
+    deleted."""
     return and_(
         CQ.CQ_STATE == CompactionState.READY_FOR_CLEANING.value, not_(cleanups.is_cleanup())
     )
 
 
-def change(connection: Connection, compaction_id: int, **values: object) -> None:
-    """Set columns of an entry of the queue."""
+def set_columns(connection: Connection, compaction_id: int, **values: object) -> None:
+    """Set columns (name → value) of an entry of the queue."""
     connection.execute(update(COMPACTION_QUEUE).where(CQ.CQ_ID == compaction_id).values(**values))
 
 
 def requeue(connection: Connection, compaction_id: int) -> None:
     """Make an entry of the queue INITIATED again, in its old place: its start, worker, transaction
     and progress are forgotten."""
-    change(
+    set_columns(
         connection,
         compaction_id,
         CQ_STATE=CompactionState.INITIATED.value,
@@ -170,18 +174,21 @@ def end(
     now_ms: int,
     message: str | None = None,
 ) -> None:
-    """Move an entry of the queue into the history, in a final state. A ``message`` replaces the
-    entry's own; None keeps it."""
+    """Move an entry of the queue (``row``) into the history, in a final state. A ``message``
+    replaces the entry's own; None keeps it."""
     values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _COMMON_COLUMNS}
     values |= {"CC_STATE": state.value, "CC_END": now_ms}
     if message is not None:
-        values["CC_ERROR_MESSAGE"] = short(message, CQ.CQ_ERROR_MESSAGE)
+        values["CC_ERROR_MESSAGE"] = cut_to_column(message, CQ.CQ_ERROR_MESSAGE)
     connection.execute(insert(COMPLETED_COMPACTIONS).values(values))
     connection.execute(delete(COMPACTION_QUEUE).where(CQ.CQ_ID == row.CQ_ID))
 
 
-def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: int) -> None:
-    """Make a compaction READY_FOR_CLEANING, in the store transaction that commits its transaction.
+def mark_ready_for_cleaning(
+    connection: Connection, txn_id: int, compacted: Compacted, now_ms: int
+) -> None:
+    """Make a compaction READY_FOR_CLEANING, with its result, in the store transaction that commits
+    its transaction.
 
     Raises:
         TxnError: COMPACTION_LOST: the entry does not belong to this transaction any more.
@@ -196,7 +203,7 @@ def commit(connection: Connection, txn_id: int, compacted: Compacted, now_ms: in
             compactionId=compacted.id,
             txnId=txn_id,
         )
-    change(
+    set_columns(
         connection,
         compacted.id,
         CQ_STATE=CompactionState.READY_FOR_CLEANING.value,
@@ -224,8 +231,8 @@ def rename(connection: Connection, name: TableName, new_name: TableName) -> None
 
 
 def forget_table(connection: Connection, name: TableName) -> None:
-    """Delete a dropped table's rows of the queue and the history, so that a new table of that name
-    has no failures. The queue's rows of directories of dropped tables (``cleanups``) stay.
+    """Delete the compactions of a dropped table from the queue and the history, so that a new table
+    of that name has no failures. The queue's directories of dropped tables (``cleanups``) stay.
 
     A worker that has one of these entries gets COMPACTION_LOST when it commits.
     """
@@ -236,12 +243,15 @@ def forget_table(connection: Connection, name: TableName) -> None:
 
 
 def forget_partition(connection: Connection, name: TableName, partition: str) -> None:
-    """Like ``forget_table``, for a dropped partition, and its rows of COMPLETED_TXN_COMPONENTS."""
+    """Delete the compactions of a dropped partition from the queue and the history, and the
+    partition's rows of COMPLETED_TXN_COMPONENTS."""
     for table, prefix in (*_TABLES, (COMPLETED_TXN_COMPONENTS, "CTC")):
         connection.execute(delete(table).where(is_about(table, prefix, name, partition)))
 
 
 def _no_cleanup(table: SqlTable) -> list[ColumnElement[bool]]:
+    """Return the conditions that leave out the directories of dropped tables: one for the queue,
+    none for another table."""
     return [not_(cleanups.is_cleanup())] if table is COMPACTION_QUEUE else []
 
 

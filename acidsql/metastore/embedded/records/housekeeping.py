@@ -68,12 +68,14 @@ T, AUX = TXNS.c, AUX_TABLE.c
 
 
 def may_write() -> ColumnElement[bool]:
-    """The condition for transactions that are exceptions in snapshots while they are open."""
+    """Make the condition on TXNS that a transaction may write (it is not READ_ONLY or SESSION), so
+    that it is an exception in snapshots while it is open."""
     return T.TXN_TYPE.not_in(WRITE_NOTHING)
 
 
 def may_look() -> ColumnElement[bool]:
-    """The condition for open transactions that may need what others have replaced or deleted."""
+    """Make the condition on TXNS that a transaction is open and no SESSION, so that it may need
+    what others have replaced or deleted."""
     return and_(T.TXN_STATE == TxnState.OPEN.value, T.TXN_TYPE != TxnType.SESSION.value)
 
 
@@ -86,7 +88,7 @@ def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
 
 
 def note(connection: Connection, now_ms: int) -> None:
-    """Note the time of this housekeeping."""
+    """Store the time of this housekeeping, for ``is_due``."""
     new_time = update(AUX_TABLE).where(AUX.MT_KEY1 == HOUSE_KEEPER).values(MT_KEY2=now_ms)
     if connection.execute(new_time).rowcount == 0:
         connection.execute(insert(AUX_TABLE).values(MT_KEY1=HOUSE_KEEPER, MT_KEY2=now_ms))
@@ -122,12 +124,15 @@ def _bounds(connection: Connection) -> tuple[int, int]:
 
 
 def _forget_write_set(connection: Connection, lowest_writer: int, mark: int) -> None:
+    """Delete the rows of WRITE_SET whose commit id is below the mark, and changes of rows (not of
+    the catalog) whose commit id is below ``lowest_writer``."""
     commit_id = WRITE_SET.c.WS_COMMIT_ID
     of_rows = and_(commit_id < lowest_writer, not_(is_catalog_change()))
     connection.execute(delete(WRITE_SET).where(or_(commit_id < mark, of_rows)))
 
 
 def _forget_write_ids(connection: Connection, mark: int) -> None:
+    """Delete the rows of TXN_TO_WRITE_ID of transactions below the mark that are not aborted."""
     txn_id = TXN_TO_WRITE_ID.c.T2W_TXNID
     aborted = select(T.TXN_ID).where(T.TXN_STATE == TxnState.ABORTED.value, T.TXN_ID < mark)
     connection.execute(delete(TXN_TO_WRITE_ID).where(txn_id < mark, txn_id.not_in(aborted)))

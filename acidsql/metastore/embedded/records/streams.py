@@ -34,12 +34,13 @@ class EmbeddedStreams:
     _store: Store
 
     def stream(self, app_id: str, sink: str) -> StreamEntry | None:
+        """Return the entry of an application for a sink, or None."""
         with self._store.read() as connection:
             row = _find_row(connection, app_id, sink)
         return None if row is None else _entry_of_row(row)
 
     def streams(self, app_id: str | None = None) -> list[StreamEntry]:
-        """Return the entries, of one application or of all, by application and sink."""
+        """Return the entries, of one application or of all, sorted by application and sink."""
         query = select(STREAMS).order_by(S.TXN_APP_ID, S.SINK)
         if app_id is not None:
             query = query.where(S.TXN_APP_ID == app_id)
@@ -47,12 +48,14 @@ class EmbeddedStreams:
             return [_entry_of_row(row) for row in connection.execute(query)]
 
     def sink(self, tables: Iterable[TableName]) -> str:
+        """Return the text that stands for the sink of a batch that changes these tables."""
         with self._store.read() as connection:
             return joint_sink(tables, partial(rows.identity, connection))
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER unless it still
-        has the version of ``after``, and the run of ``after`` or of ``batch``."""
+        """Store the run of ``batch`` in the ledger's entry of its application and sink. Raise
+        StreamError STREAM_TAKEN_OVER unless the entry still has the version of ``after``, and the
+        run of ``after`` or of ``batch``."""
         with self._store.write() as connection:
             # The last run, or this one if the reply to an earlier call was lost.
             is_known_run = and_(
@@ -63,7 +66,7 @@ class EmbeddedStreams:
             _update_entry(connection, batch, is_known_run, RUN_ID=batch.run_id)
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        """Delete the entries of an application, or its entry for one sink, and return how many
+        """Delete all entries of an application, or only its entry for ``sink``, and return how many
         there were."""
         with self._store.write() as connection:
             of_app = S.TXN_APP_ID == app_id
@@ -107,7 +110,8 @@ def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: 
 
 
 def worker_text(batch: Batch) -> str:
-    """The text of TXN_META_INFO that names the stream of an open transaction, and the run."""
+    """Return the text for TXN_META_INFO of an open transaction that works for a batch: application,
+    sink, query and run, one a line."""
     return _LINE.join((batch.app_id, batch.sink, batch.query_id, batch.run_id))
 
 
@@ -146,7 +150,7 @@ def rename(connection: Connection, table: TableName, new_name: TableName) -> Non
 
 
 def _entries_with_table(connection: Connection, table: TableName) -> list[tuple[str, str]]:
-    """The applications and sinks of the entries whose sink names a table."""
+    """Return the (application, sink) of each entry whose sink names a table."""
     query = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
     pairs = ((app_id, sink) for app_id, sink in connection.execute(query))
     return [(app_id, sink) for app_id, sink in pairs if table in tables_of(sink)]
@@ -155,13 +159,15 @@ def _entries_with_table(connection: Connection, table: TableName) -> list[tuple[
 def _update_entry(
     connection: Connection, batch: Batch, is_expected: ColumnElement[bool], **values: object
 ) -> None:
+    """Set columns of the entry for which the condition holds. Raise StreamError STREAM_TAKEN_OVER,
+    about ``batch``, if there is none."""
     if connection.execute(update(STREAMS).where(is_expected).values(values)).rowcount == 0:
         raise _taken_over_error(connection, batch)
 
 
 def _is_of_sink(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
-    """Make the condition that an entry is of this sink, also if its tables had names too long to be
-    listed when it was written."""
+    """Make the condition that an entry is of this application and sink, also if the sink's tables
+    had names too long to be listed when the entry was written."""
     sinks, tables = [sink], tables_of(sink)
     if len(tables) > 1:
         sinks.append(sink_of_identities(rows.identity(connection, table) for table in tables))
@@ -169,10 +175,12 @@ def _is_of_sink(connection: Connection, app_id: str, sink: str) -> ColumnElement
 
 
 def _find_row(connection: Connection, app_id: str, sink: str) -> Row[Any] | None:
+    """Read the row of STREAMS of an application and sink; None if there is none."""
     return connection.execute(select(STREAMS).where(_is_of_sink(connection, app_id, sink))).first()
 
 
 def _taken_over_error(connection: Connection, batch: Batch) -> Exception:
+    """Make the error STREAM_TAKEN_OVER, which names the run that has the entry now."""
     row = _find_row(connection, batch.app_id, batch.sink)
     return taken_over_error(batch, None if row is None else _entry_of_row(row))
 

@@ -50,8 +50,8 @@ class EmbeddedVersions:
             return [_version_of_row(table, row) for row in connection.execute(query)]
 
     def oldest_version(self, table: TableName) -> int:
-        """Return the oldest version of a table that can still be read. Raise CatalogError if there
-        is no such table."""
+        """Return the oldest version (a write id) of a table that can still be read. Raise
+        CatalogError if there is no such table."""
         with self._store.read() as connection:
             table_id = rows.need_table(connection, table)
             query = select(TBLS.c.OLDEST_VERSION).where(TBLS.c.TBL_ID == table_id)
@@ -67,17 +67,21 @@ class EmbeddedVersions:
             return None if number is None else int(number)
 
     def identity(self, table: TableName) -> str:
+        """Return a text that a table keeps when it is renamed or changed, and that no later table
+        of its name has. Raise CatalogError if there is no such table."""
         with self._store.read() as connection:
             rows.need_table(connection, table)
             return rows.identity(connection, table)
 
     def forget_versions(self, table: TableName, oldest: int) -> None:
+        """Make ``oldest`` the oldest version of a table that can be read, unless a higher one is
+        stored already. Nothing happens if there is no such table."""
         with self._store.write() as connection:
             _raise_oldest_version(connection, rows.table_id(connection, table), oldest)
 
     def changed_by(self, txn_id: int) -> dict[TableName, int]:
-        """Return the tables that a transaction changed, with its write ids, as far as they are
-        remembered. A table that it only created is left out."""
+        """Return the tables that a transaction changed (table → its write id there), as far as its
+        versions are remembered. A table that it only created is left out."""
         query = (
             select(DBS.c.NAME, TBLS.c.TBL_NAME, V.TV_WRITEID)
             .join(TBLS, TBLS.c.TBL_ID == V.TBL_ID)
@@ -88,8 +92,8 @@ class EmbeddedVersions:
             return {TableName(row[0], row[1]): int(row[2]) for row in connection.execute(query)}
 
     def last_commit(self, *, until_ms: int | None = None, txn_id: int | None = None) -> int | None:
-        """Return the number of the newest commit that is remembered, until a time or of a
-        transaction; None if there is none."""
+        """Return the number of the newest commit that is remembered, of all until a time and of a
+        transaction (None: any); None if there is none."""
         query = select(func.max(V.TV_ID))
         if until_ms is not None:
             query = query.where(V.TV_COMMITTED_AT <= until_ms)
@@ -116,8 +120,8 @@ def record_versions(
     components: Iterable[Component],
     now_ms: int,
 ) -> None:
-    """Note the changes of a transaction, in the store transaction that commits them. Raise
-    CatalogError if a table is missing.
+    """Insert the changes of a transaction into TABLE_VERSIONS, in the store transaction that
+    commits them. Raise CatalogError if a table is missing.
 
     Args:
         connection: The connection of the store transaction.
@@ -151,13 +155,14 @@ def record_versions(
 
 
 def _write_id(connection: Connection, txn_id: int, table: TableName) -> int:
-    """The transaction's write id in a table; the newest one if the transaction only creates it."""
+    """Return the transaction's write id in a table. If it has none, because it only creates the
+    table, return the one before the table's next."""
     write_id = write_ids.find(connection, txn_id, table)
     return write_ids.next_write_id(connection, table) - 1 if write_id is None else write_id
 
 
 def _change_columns(change: Change) -> dict[str, Any]:
-    """Return a change as columns of TABLE_VERSIONS; long texts are cut."""
+    """Return the columns (name → value) of TABLE_VERSIONS for a change; long texts are cut."""
     return {
         "TV_OPERATION": change.operation[:_OPERATION_LIMIT],
         "TV_STATEMENT": change.statement[:_STATEMENT_LIMIT],

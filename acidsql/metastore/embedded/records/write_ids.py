@@ -61,7 +61,8 @@ _PLACES = "(place)"  # stands for a database
 
 
 def is_of_table(table: SqlTable, prefix: str, name: TableName) -> ColumnElement[bool]:
-    """The condition ``<prefix>_DATABASE = … AND <prefix>_TABLE = …``."""
+    """Make the condition that a row of an SQL table, whose columns begin with ``prefix``, is about
+    the table ``name``."""
     return and_(
         table.c[f"{prefix}_DATABASE"] == name.database, table.c[f"{prefix}_TABLE"] == name.name
     )
@@ -80,6 +81,7 @@ def _is_of_bound_table(table: SqlTable, prefix: str) -> ColumnElement[bool]:
 
 
 def _table_parameters(name: TableName, **parameters: int) -> dict[str, str | int]:
+    """Return the parameters for ``_is_of_bound_table``, and more of them."""
     return {"database": name.database, "name": name.name, **parameters}
 
 
@@ -140,7 +142,7 @@ def find(connection: Connection, txn_id: int, name: TableName) -> int | None:
 
 
 def next_write_id(connection: Connection, name: TableName) -> int:
-    """The write id that the next transaction gets in the table."""
+    """Return the write id that the next transaction will get in the table; it is not used up."""
     next_id = connection.execute(_NEXT, _table_parameters(name)).scalar()
     return 1 if next_id is None else int(next_id)
 
@@ -169,15 +171,17 @@ def valid_write_ids(
 def _unseen_write_ids(
     connection: Connection, snapshot: ValidTxnList, name: TableName
 ) -> dict[int, int]:
-    """Return all write ids of a table that the snapshot possibly does not see: write id →
-    transaction."""
+    """Return all write ids of a table that the snapshot possibly does not see (write id →
+    transaction): those of aborted transactions, and of all from the lowest open one of the snapshot
+    on."""
     oldest = min(snapshot.min_open, snapshot.high_water_mark + 1)
     rows = connection.execute(_UNSURE, _table_parameters(name, oldest=oldest))
     return {row.T2W_WRITEID: row.T2W_TXNID for row in rows}
 
 
 def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnList) -> int:
-    """The highest write id whose transaction did not begin after the snapshot.
+    """Return the highest write id, from ``last`` downwards, whose transaction did not begin after
+    the snapshot. ``unsure``: write id → transaction.
 
     Hive asks for the highest write id of a transaction that began before the snapshot. Both are
     the same number while all rows exist. But Hive's number would be too low after the housekeeper
@@ -243,7 +247,8 @@ def _retire_name(connection: Connection, name: TableName, kept_write_id: int | N
 
 
 def leave_write_ids(connection: Connection, name: TableName, location: str) -> None:
-    """Leave the counter and the hidden write ids of a dropped table to its location."""
+    """Copy the next write id of a dropped table, and the write ids that later tables must hide, to
+    its location, for the next table there."""
     _hand_on_write_ids(connection, name, _name_of_place(location))
 
 
@@ -263,7 +268,8 @@ def take_over_write_ids(connection: Connection, name: TableName, location: str) 
 
 
 def _name_of_place(location: str) -> TableName:
-    """The name under which a location has a counter and hidden write ids. No table has it."""
+    """Return the name under which a location has its next write id and hidden write ids. No table
+    has this name."""
     return TableName(_PLACES, short_name(normal(location)))
 
 
@@ -283,6 +289,8 @@ def _hand_on_write_ids(connection: Connection, name: TableName, heir: TableName)
 def _remember_dropped(
     connection: Connection, name: TableName, kept_write_id: int | None = None
 ) -> None:
+    """Let later tables of a name hide the write ids, except ``kept_write_id``, that open and
+    aborted transactions have under it."""
     _remember_hidden(connection, name, _uncommitted_write_ids(connection, name, kept_write_id))
 
 
@@ -304,6 +312,7 @@ def _uncommitted_write_ids(
 
 
 def _hidden_write_ids(connection: Connection, name: TableName) -> Sequence[int]:
+    """Read the write ids of earlier tables that later tables of a name must hide."""
     query = select(DWI.DWI_WRITEID).where(is_of_table(DROPPED_WRITE_IDS, "DWI", name))
     return connection.execute(query).scalars().all()
 

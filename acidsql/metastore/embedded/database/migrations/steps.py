@@ -34,7 +34,8 @@ _IN_KEY = {767: 766}
 
 
 def claim(connection: Connection) -> None:
-    """Mark the database as acidsql's before it has other tables.
+    """Mark the database as acidsql's before it has other tables: create VERSION, with schema
+    version 0, unless it is there.
 
     If this attempt dies half-way, the next attempt recognizes the database and goes on.
     """
@@ -43,7 +44,7 @@ def claim(connection: Connection) -> None:
 
 
 def set_version(connection: Connection, version: int) -> None:
-    """Note which revision the schema has reached."""
+    """Store, in VERSION, which revision the schema has reached."""
     connection.execute(update(VERSION).values(SCHEMA_VERSION=version))
 
 
@@ -63,6 +64,7 @@ def create(connection: Connection, tables: Iterable[Table]) -> None:
 
 
 def _indexes(connection: Connection, table: Table) -> set[str]:
+    """Return the names of a table's indexes in MySQL."""
     # On MySQL, SQLAlchemy's inspector misses indexes with PARTITION in their definition.
     named = "SELECT DISTINCT INDEX_NAME FROM information_schema.STATISTICS "
     where = "WHERE TABLE_SCHEMA = DATABASE() AND TABLE_NAME = :table"
