@@ -105,10 +105,10 @@ def create(
 
 
 def drop_if_there(connection: Connection, name: TableName, txn_id: int | None, now_ms: int) -> None:
-    """Drop a table, if it exists, because another one of its name replaces it. A view of that name
-    stays.
+    """Drop a table and its tables of AUTO CDC, if the table exists, because another one of its name
+    replaces it. A view of that name stays.
 
-    Its directory is queued for deletion when all transactions of now have ended.
+    The directories are queued; they may be deleted when all transactions up to now have ended.
     """
     if rows.table_id(connection, name) is not None:
         until = connection.execute(select(NEXT_TXN_ID.c.NTXN_NEXT)).scalar_one() - 1
@@ -135,10 +135,10 @@ def drop(
 
 
 def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
-    """Remove a table, but not its tables of AUTO CDC, with the records of its changes, compactions
-    and streams, and return its location. Its write ids are left to the location. The drop is noted
-    for open snapshots; the directory is not queued. Raise CatalogError if there is no such
-    table."""
+    """Remove a table, with the records of its changes, compactions and streams, and return its
+    location. Its tables of AUTO CDC stay, and its directory is not queued for deletion. The next
+    table at the location goes on with its write ids. The drop is noted for open snapshots. Raise
+    CatalogError if there is no such table."""
     table_id = rows.need_table(connection, name)
     location: str = connection.execute(
         select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)

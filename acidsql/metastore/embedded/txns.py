@@ -80,8 +80,9 @@ class EmbeddedTxns:
         batch: Batch | None = None,
     ) -> int:
         """Open a transaction, and return its number: the next one, without gaps. Texts are cut to
-        the columns' widths. Raise TxnError TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open
-        already; None: no limit."""
+        the columns' widths. ``batch``: the transaction works for it, so ``end_other_runs`` may
+        abort it. Raise TxnError TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open already; None: no
+        limit."""
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
@@ -134,8 +135,9 @@ class EmbeddedTxns:
         snapshot: ValidTxnList,
         components: Sequence[LockComponent] | None = None,
     ) -> list[WriteConflict]:
-        """Return the conflicts of ``components`` (None: of all recorded changes) with commits that
-        the snapshot does not see."""
+        """Return the conflicts of ``components`` (None: of all changes that the transaction has
+        recorded) with others' commits that the snapshot does not see, in the order of the others'
+        numbers."""
         with self._store.read() as connection:
             if components is None:
                 changed = changes.recorded_changes(connection, txn_id)
@@ -201,7 +203,8 @@ class EmbeddedTxns:
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:
-        """Return the write ids of each table that the snapshot sees."""
+        """Return the write ids of each of these tables that a snapshot with these transactions
+        sees."""
         if not tables:
             return {}
         with self._store.read() as connection:

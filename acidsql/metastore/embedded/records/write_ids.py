@@ -198,9 +198,12 @@ def _high_water_mark(last: int, unsure: Mapping[int, int], snapshot: ValidTxnLis
 def begin_table(
     connection: Connection, name: TableName, first_write_id: int, txn_id: int | None = None
 ) -> int:
-    """Prepare a name for a new table: hide what earlier tables of the name have left. Return the
-    new table's FIRST_WRITE_ID, below which it hides their write ids that never committed: 1 for an
-    adopted directory, as all write ids there are its own.
+    """Prepare a name for a new table: hide what earlier tables of the name have left, and let write
+    ids begin at ``first_write_id`` or above theirs.
+
+    Return the new table's FIRST_WRITE_ID, below which it hides their write ids that never
+    committed: the write id of ``txn_id`` if that has one; 1 for an adopted directory, as all write
+    ids there are its own; otherwise its next write id.
 
     Args:
         connection: The connection of a store transaction that writes.
