@@ -47,8 +47,8 @@ class Evaluator:
         return query_rows(self.context.spark, query, {}, self.statement_text)
 
     def evaluate(self, part: PreparedStatement, demands: Mapping[str, Demand]) -> EvaluatedRows:
-        """Evaluate the one query of a part of the statement: up to ``Settings.few_rows`` rows into
-        the driver, more into temporary files.
+        """Evaluate the one query of a part of the statement: up to ``Settings.driver_row_limit``
+        rows into the driver, more into temporary files.
 
         Decisions over literal rows may be evaluated several times. ``demands``: which rows the
         query needs of its views; {}: all.
