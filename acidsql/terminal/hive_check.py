@@ -15,7 +15,7 @@ from acidsql.compaction.litter import orphaned_directories
 from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.foreign import ForeignTable, acid_table
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.reading.pruning.reachable import list_on_executors, problem_of
+from acidsql.storage.reading.pruning.reachable import list_on_executors, listing_problem
 from acidsql.storage.tables.hive2 import old_update
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ def _directory_facts(
     """Yield, for each directory, a fact that it can be read from this machine, or a warning; with
     ``spark``, the same for each of its executors. ``places``: location → what it is, in words."""
     for location, place_name in places.items():
-        yield _directory_fact(place_name, location, "this machine", problem_of(location))
+        yield _directory_fact(place_name, location, "this machine", listing_problem(location))
     if spark is None:
         yield Fact("executors", "not tried: --executors tries them, too")
         return
@@ -285,7 +285,7 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         catalog_table = acid_table(survey.find(table.name))
         if catalog_table is None:
             raise CatalogError("it was dropped meanwhile")
-        if problem := problem_of(catalog_table.location):
+        if problem := listing_problem(catalog_table.location):
             raise CatalogError(f"{catalog_table.location} cannot be read: {problem}")
         partitions = survey.partitions(table.name) if catalog_table.partition_columns else None
         places = (

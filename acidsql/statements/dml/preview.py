@@ -33,7 +33,7 @@ from acidsql.storage.reading.change_columns import (
     INSERT,
     POSTIMAGE,
     PREIMAGE,
-    need_names,
+    refuse_reserved_names,
 )
 from acidsql.storage.reading.scan_columns import row_id_sql
 from acidsql.storage.spark.char_columns import mark_char_columns
@@ -72,7 +72,7 @@ class Previewer:
                 "acid.changes(…) shows what it changed, after it has run in a transaction.",
                 condition="UNSUPPORTED_FEATURE.CHANGES",
             )
-        need_names(table)
+        refuse_reserved_names(table)
         snapshot = self._transactions.read_snapshot([*prepared.reads, table.name])
         views = self._filler.views(prepared, snapshot, statement_text)
         if (source := prepared.source) is not None:
@@ -88,7 +88,7 @@ class Previewer:
         """Return the changes that AUTO CDC would make in its target, lazily. One query folds the
         records, decides about them and makes the changes, without temporary files between."""
         events, table = prepared.queries[0], prepared.queries[0].table
-        need_names(table)
+        refuse_reserved_names(table)
         # Only the records tell whether one of them truncates. If none does, both queries decide
         # alike.
         decision = prepared.decide_without_files(

@@ -32,8 +32,8 @@ from acidsql.storage.reading.change_columns import (
     PREIMAGE,
     TXN_ID,
     change_keys,
-    need_names,
-    same_key,
+    refuse_reserved_names,
+    same_key_message,
 )
 from acidsql.storage.reading.changes import ChangesRequest, changes, keyed_changes, no_changes
 from acidsql.storage.reading.net_changes import drop_equal_pairs
@@ -145,7 +145,7 @@ class ChangeFeed:
         pairs with one key become updates. Raise the errors of ``changes_between``."""
         keys = change_keys(table, change_range.keys)
         need_row_ids(table)
-        need_names(table)
+        refuse_reserved_names(table)
         versions = self._metastore.versions(table.name)
         creating_version = self._creating_version(table, change_range, versions)
         new_write_ids = self.new_write_ids(table, change_range, snapshot, creating_version)
@@ -328,7 +328,7 @@ def _pair_updates(
         ),
     )
     key_is_whole = " AND ".join(f"{name} IS NOT NULL" for name in key_columns)
-    error_message = literal(same_key(table, keys))
+    error_message = literal(same_key_message(table, keys))
     kind = (
         f"CASE WHEN NOT ({key_is_whole}) THEN {CHANGE_TYPE} "
         f"WHEN {_DELETED} > 1 OR {_INSERTED} > 1 THEN raise_error({error_message}) "

@@ -35,7 +35,7 @@ from acidsql.storage.reading.change_columns import (
     POSTIMAGE,
     PREIMAGE,
     TXN_ID,
-    same_key,
+    same_key_message,
 )
 
 _TASK_BYTES = 64 * 1024 * 1024  # of files, that one task reads, if there are keys
@@ -190,7 +190,7 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
         np.bincount(group, weights=part[has_key]) for part in (deletion, ~deletion)
     )
     if (deleted > 1).any() or (inserted > 1).any():
-        raise ConstraintError(same_key(table, feed_read.keys))
+        raise ConstraintError(same_key_message(table, feed_read.keys))
     kinds[has_key] += _IMAGE * ((deleted > 0) & (inserted > 0))[group]
     return kinds[:own_count]
 

@@ -163,7 +163,7 @@ def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[St
         ]
         if not with_deletes:
             return reads
-        for listing in files.holding(after):
+        for listing in files.listings_with_named_rows(after):
             reads += _stream_reads(listing, after, Shows.DELETED, changes.new)
         for write_id, write_ids, listings in files.overwritten:
             for listing in listings:

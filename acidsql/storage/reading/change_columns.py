@@ -16,7 +16,7 @@ INSERT, DELETE = "insert", "delete"
 PREIMAGE, POSTIMAGE = "update_preimage", "update_postimage"
 
 
-def need_names(table: Table) -> None:
+def refuse_reserved_names(table: Table) -> None:
     """Raise UnsupportedError if a column of a table has the name of a column of its changes (case
     does not count).
     """
@@ -55,8 +55,8 @@ def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
     return [names_by_lower_name[name.lower()] for name in key_names]
 
 
-def same_key(table: Table, keys: Sequence[str]) -> str:
-    """Return the message of the error for two rows of one version that have the same key."""
+def same_key_message(table: Table, keys: Sequence[str]) -> str:
+    """Return the text of the error for two rows of one version that have the same key."""
     return (
         f"In the changes of {table.name}, two rows of one version have the same key "
         f"({', '.join(keys)}). Name columns that are a key."

@@ -32,7 +32,7 @@ from acidsql.storage.files.gone import directory_gone_error, naming_missing
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.change_columns import CHANGE_TYPE, COMMIT_VERSION, DELETE, INSERT
 from acidsql.storage.reading.events.deletes import join_deleted_rows, key_columns, remove_deleted
-from acidsql.storage.reading.events.partners import few_delete_keys, keep_files_with_named_rows
+from acidsql.storage.reading.events.partners import keep_files_with_named_rows, read_few_delete_keys
 from acidsql.storage.reading.python_rows import KEY_TYPES
 from acidsql.storage.reading.scan import (
     Scan,
@@ -99,11 +99,12 @@ class ChangedFiles:
     all_levels: Sequence[Listing]
     overwritten: Sequence[tuple[int, ValidWriteIdList, Sequence[Listing]]]
 
-    def holding(self, write_ids: ValidWriteIdList) -> list[Listing]:
-        """Return the new delete events, and the files that may have the rows which they name.
+    def listings_with_named_rows(self, write_ids: ValidWriteIdList) -> list[Listing]:
+        """Return a listing for each partition with new delete events: these, and the files that may
+        have the rows which they name.
 
-        There is one listing for each partition that has delete events. Delete events are read for
-        this.
+        The delete events are read now; if a partition has more than READ_MAX, all its files stay.
+        ``write_ids``: the visible ones after the changes.
 
         Raises:
             SnapshotTooOldError: A file is gone.
@@ -257,8 +258,8 @@ def _levels(fs: FileSystem, request: ChangesRequest, partition: str) -> Iterator
 
 
 def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing) -> None:
-    """Raise SnapshotTooOldError if one of the listing's compacted directories has the mark of a
-    rebalance.
+    """List the compacted directories of a listing, and raise SnapshotTooOldError if one has the
+    mark of a rebalance. ``path``: the partition's directory.
     """
     for name in listing.state.folded:
         if any(entry.name == REBALANCED_FILE for entry in fs.list(f"{path}/{name}")):
@@ -310,7 +311,9 @@ def _change_events(
             inserts = remove_deleted(inserts, own_deletes, deleting)
         yield _change_rows(inserts, request.table, INSERT, WRITE_ID)
     foreign_deletes = deletes.where(f"{VERSION} <> {WRITE_ID}")
-    holding = Scan(request.table, files.holding(request.new.after), request.new.after)
+    holding = Scan(
+        request.table, files.listings_with_named_rows(request.new.after), request.new.after
+    )
     if (named_rows := _named_rows(spark, holding, foreign_deletes)) is not None:
         yield _change_rows(named_rows, request.table, DELETE, VERSION)
 
@@ -320,16 +323,16 @@ def _versioned_delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
     VERSION, the write id of its delete event. If the delete events' files are small, the driver
     reads them now; otherwise Spark reads them later.
     """
-    keys_in_driver = few_delete_keys(request.listings, request.write_ids, request.numbers)
+    keys_in_driver = read_few_delete_keys(request.listings, request.write_ids, request.numbers)
     if keys_in_driver is None:
         return delete_keys(spark, request, with_version=True)
     return local_rows(spark, keys_in_driver.select([*key_columns(len(request.listings)), VERSION]))
 
 
 def deleted_rows(spark: SparkSession, request: Scan) -> DataFrame | None:
-    """Return the rows that delete events name, lazily, with the columns of ``insert_events``. None
-    if no file can have such rows. Up to READ_MAX delete events of a partition are read now, to
-    choose the files.
+    """Return the rows that delete events name, lazily, with the columns of ``insert_events``, then
+    columns of the delete events under other names. None if no file can have such rows. Delete
+    events are read now, to choose the files, if a partition has at most READ_MAX.
 
     Args:
         spark: The session.
@@ -357,6 +360,9 @@ def _named_rows(spark: SparkSession, request: Scan, deletes: DataFrame) -> DataF
 def _inserted_rows(
     spark: SparkSession, request: ChangesRequest, listings: Sequence[Listing]
 ) -> DataFrame | None:
+    """Return the rows that the new write ids inserted, deleted since or not, lazily; None if there
+    are no files of insert events.
+    """
     rows = insert_events(spark, Scan(request.table, listings, request.new.after))
     return None if rows is None else rows.where(request.new.sql(WRITE_ID))
 
@@ -380,8 +386,8 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
 
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
-    """Whether a write id may delete a row that it has inserted itself. The names of directories
-    tell; True if they do not, as after a compaction.
+    """Whether a write id may have deleted a row that it inserted itself, by the names of the
+    directories. True if the names do not tell, as after a compaction.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
     Hive writes them, under the same one. A compaction drops the statement ids.

@@ -115,9 +115,10 @@ def read_inserts_only(
 
 
 def _orc_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
-    """Return the rows of ORC files, lazily. Python tasks read those that Spark's reader would
-    misread, and on an object store small ones (``FileSystem.small_file``). If one large file would
-    be misread, Python tasks read all.
+    """Return the rows of ORC files, lazily: the data columns, the partition columns, the virtual
+    columns. Python tasks read the files that Spark's reader would misread, and on an object store
+    small ones (``FileSystem.small_file``). If one large file would be misread, Python tasks read
+    all.
     """
     table, sizes = files.table, files.sizes
     limit = filesystem_for(table.location).small_file
@@ -268,8 +269,9 @@ def _read_text_files(
 
 
 def _value_sql(field: str, column: Column, null_text: str) -> str:
-    """Return SQL of a column's value, from SQL of its field's text; NULL if the text is no such
-    value. Raises UnsupportedError for a nested or binary type.
+    """Return SQL of a column's value, from SQL of its field's text; NULL if the text is
+    ``null_text`` or no value of the column's type. Raises UnsupportedError for a nested or binary
+    type.
     """
     if parse_type(column.type).kind in ("array", "map", "struct", "binary"):
         raise UnsupportedError(

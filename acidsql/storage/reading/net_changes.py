@@ -46,11 +46,11 @@ def drop_equal_pairs(rows: DataFrame, table: Table) -> DataFrame:
 
 
 def comparable_sql(value: str, kind: DataType, depth: int = 0) -> str:
-    """Return SQL for a value that Spark can compare: each map, nested too, becomes an array,
-    ordered by its keys.
+    """Return SQL of a value in a form that Spark can compare: each map in it, nested too, becomes
+    an array of its entries, ordered by key. A value without maps stays as it is.
 
     Args:
-        value: SQL for the value.
+        value: SQL of the value.
         kind: Its type.
         depth: How many lambda functions are around it.
     """

@@ -31,11 +31,20 @@ def read_orc(
     of_file: Sequence[str],
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
-    """Read events by the files' names of the event columns, and return them under Hive's names,
-    lazily.
+    """Return the events of files as stored, of all kinds, lazily: the six event columns under
+    Hive's names, then the columns in ``of_file``.
 
-    The names may differ in case, which matters if ``spark.sql.caseSensitive`` is true.
-    ``row_type``: Spark's DDL of the column ``row``. Raises SnapshotTooOldError if a file is gone.
+    Args:
+        spark: The session.
+        paths: The files.
+        names: The files' own names of the event columns. They may differ from Hive's in case, which
+            matters if ``spark.sql.caseSensitive`` is true.
+        row_type: Spark's DDL of the column ``row``.
+        of_file: The columns about a row's file to add: only ``PATH``, the file's URL.
+        options: Further options of Spark's reader.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
     """
     kinds = ("int", "bigint", "int", "bigint", "bigint", row_type)
     schema = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
@@ -49,17 +58,18 @@ def read_orc(
 
 
 def block_pushdown(rows: DataFrame, name: str) -> DataFrame:
-    """Return the same rows, in a form in which Spark pushes no condition below them.
+    """Return the same rows, in a form in which Spark pushes no condition below them. ``name``: a
+    name that no other observation of the query has.
 
     For a subquery that is correlated by ``<`` Spark joins, and reads the outer table again without
     the conditions directly above the table. The scan's filter must not be among these conditions,
-    because it references all event columns (I8). ``name``: a name that the query uses only once.
+    because it references all event columns (I8).
     """
     return rows.observe(name, F.count(F.lit(1)).alias("rows"))
 
 
 def path_pattern(path: str) -> str:
-    """Return the pattern that matches only one path, since Spark takes each path for a pattern.
+    """Return the pattern that matches only this path, since Spark takes each path for a pattern.
 
     Spark's switch for this, __globPaths__=false, reads files twice: with several paths, each path
     that looks like a pattern stands for all paths.
@@ -70,8 +80,9 @@ def path_pattern(path: str) -> str:
 def _load_rows(
     reader: DataFrameReader, spark: SparkSession, names: Sequence[str], file_columns: Sequence[str]
 ) -> DataFrame:
-    """Load these patterns of paths, and add ``file_columns`` (SQL with names). Raises
-    SnapshotTooOldError if Spark finds no file.
+    """Return the rows of the files that these patterns match, lazily and settled (``views``), with
+    ``file_columns`` (SQL with names) after their own columns. Raises SnapshotTooOldError if Spark
+    finds no file.
     """
     try:
         rows = jvm.load(reader, spark, names)
@@ -84,11 +95,11 @@ def _load_rows(
 
 
 def _driver_listing_settings(spark: SparkSession, paths: Sequence[str]) -> dict[str, str]:
-    """Return settings with which the driver looks at many paths, and not a job, which is ten times
-    slower.
+    """Return Spark settings with which the driver, not a job, looks at so many paths; empty if none
+    are needed, as for few paths or on an object store.
 
-    None are needed for few paths. We have listed the files already. An object store answers each
-    question slowly, so there the tasks of a job ask at the same time.
+    A job is ten times slower, and we have listed the files already. But an object store answers
+    each question slowly, so there the tasks of a job ask at the same time.
     """
     if paths and not filesystem_for(paths[0]).has_directories:
         return {}
@@ -107,10 +118,16 @@ def open_files(
     options: Mapping[str, str] = _NO_OPTIONS,
 ) -> DataFrame:
     """Return the rows of exactly these files, by Spark's reader, lazily. A missing or damaged file
-    is an error, now or when they are read.
+    is an error, now or when the rows are read.
 
-    ``of_file``: the columns about a row's file to add: only ``PATH``, the file's URL.
-    ``by_position``: match top-level columns by position; ORC matches nested fields by name.
+    Args:
+        spark: The session. A setting of it may change for the time of this call.
+        paths: The files.
+        schema: The DDL of the columns.
+        file_format: Spark's name of the format.
+        of_file: The columns about a row's file to add: only ``PATH``, the file's URL.
+        by_position: Match top-level columns of ORC files by position. Nested fields match by name.
+        options: Further options of Spark's reader.
 
     Raises:
         SnapshotTooOldError: A file is gone.

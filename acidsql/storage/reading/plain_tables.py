@@ -93,8 +93,8 @@ def _add_partition_values(
 
 
 def _hive_files(location: str) -> dict[str, int]:
-    """Return path and size of all files that Hive would read, at any depth, without empty and
-    hidden ones.
+    """Return path → size in bytes of all files that Hive would read, at any depth, without empty
+    and hidden ones.
 
     Raises FormatError if the directory is missing, or has directories of transactions.
     """

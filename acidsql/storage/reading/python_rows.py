@@ -34,36 +34,42 @@ def python_rows(
     may_change: bool = False,
 ) -> DataFrame:
     """Return rows that Python tasks read, lazily: row id, partition directory, the user's columns,
-    then those of ``of_file``.
+    then those of ``of_file``. If a file is not local, this thread's later jobs carry the session's
+    settings of object stores.
 
     Args:
         spark: The session.
         table: The table.
         reads: The files.
         of_file: The columns about a row's file to add: only ``PATH``, the file's URL.
-        may_change: Others may overwrite the files: they are not a transactional table's.
+        may_change: Others may overwrite the files: they are not a transactional table's. Then the
+            rows do not count as repeatable.
     """
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
     dealt = sorted(reads, key=lambda read: read.size, reverse=True)
     column_list = [quote(name) for name in names]
     kinds = (column.type for column in table.columns)
-    ddl = read_ddl([*zip(column_list, kinds, strict=True), *((name, "string") for name in of_file)])
+    ddl = python_rows_ddl(
+        [*zip(column_list, kinds, strict=True), *((name, "string") for name in of_file)]
+    )
     if not all(is_local(read.file) for read in reads):
         give_thread_store_settings(spark)
     read = _read_function(dealt, schema, names, with_path=PATH in of_file)
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
-    return add_shown_columns(tasks.mapInArrow(read, ddl), table, column_list, of_file)
+    return select_shown_columns(tasks.mapInArrow(read, ddl), table, column_list, of_file)
 
 
 def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
-    """Return a DataFrame whose column ``id`` has the numbers from 0 to ``count`` - 1, of files of
-    ``size`` bytes together, in as many Spark partitions as Spark would make of the files. If the
-    files are sorted by size, every partition gets some large and some small ones. Spark takes a
-    plan for as large as the range that it begins with, and sends a small one to each task of a
-    join. So the range has a number for each 8 bytes, and one for each file is kept.
+    """Return a DataFrame with one column, ``id``: the numbers from 0 to ``count`` - 1, in as many
+    Spark partitions as Spark would make of so many files of ``size`` bytes together. The numbers
+    are dealt to the partitions in turn: if the files are sorted by size, each gets some large and
+    some small ones.
+
+    Spark takes a plan for as large as the range that it begins with, and sends a small one to each
+    task of a join. So the range has a number for each 8 bytes, and one for each file is kept.
     """
     tasks_by_size = -(-(size + count * _OPENING_BYTES) // _TASK_BYTES)
     parts = max(1, min(count, max(tasks_by_size, task_slots(spark))))
@@ -78,7 +84,7 @@ def _tasks(spark: SparkSession, count: int, size: int) -> DataFrame:
     return tasks.where(f"id < {count}")
 
 
-def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
+def python_rows_ddl(columns: Iterable[tuple[str, str]]) -> str:
     """Return the DDL of rows that Python tasks read: row id, partition directory, then these
     columns, given as name (quoted if needed) and Hive's type.
     """
@@ -87,16 +93,16 @@ def read_ddl(columns: Iterable[tuple[str, str]]) -> str:
     return ", ".join([*ids, *read])
 
 
-def add_shown_columns(
+def select_shown_columns(
     events: DataFrame, table: Table, values: Sequence[str], of_file: Sequence[str] = ()
 ) -> DataFrame:
-    """Return rows that Python tasks have read, with ``KEYS``, the table's columns as the user sees
-    them, and the columns about a row's file.
+    """Select, from rows that Python tasks have read, ``KEYS``, the table's data columns as the user
+    sees them, and the columns in ``of_file``.
 
     Args:
         events: The rows.
         table: The table.
-        values: The SQL of each of the user's columns.
+        values: SQL of the stored value of each data column.
         of_file: The columns about a row's file.
     """
     columns = (

@@ -159,6 +159,14 @@ def _pair_rows(
 ) -> DataFrame:
     """Return each new row once, with the old row that it replaces, or NULLs. In a MERGE, deleted
     rows without a new row follow, with NULLs for the new one; other statements have none.
+
+    Args:
+        spark: The session.
+        new: The new rows, as ``_side_columns``.
+        old: The old rows, as ``_side_columns``.
+        shown: Says whether the statement is a MERGE.
+        directories: The statement's directories, whose hidden files tell the pairs.
+        is_small: The rows fit into the memory of a task, so they are broadcast.
     """
     place = (PARTITION, BUCKET_PROPERTY, ROW_ID)
     pairs = jvm.select(
@@ -232,7 +240,10 @@ def _side_columns(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
 def _select_returned_columns(rows: DataFrame, shown: ReturnedColumns) -> DataFrame:
     """Select the columns of ``returned_rows`` from rows that have one side or both."""
 
-    def of(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
+    def typed_values(prefix: str, *, is_there: bool) -> list[tuple[str, str]]:
+        """Return SQL and name of each column of one side, cast to its type; all NULL if the side is
+        not there.
+        """
         pairs = [
             (quote(prefix + c.name) if is_there else "NULL", c.name, shown_type(c.type))
             for c in shown.table.all_columns
@@ -241,7 +252,7 @@ def _select_returned_columns(rows: DataFrame, shown: ReturnedColumns) -> DataFra
             pairs.append((row_id_sql(prefix) if is_there else "NULL", ROW__ID, ROW__ID_TYPE))
         return [(f"CAST({value} AS {kind})", name) for value, name, kind in pairs]
 
-    old, new = of(OLD, is_there=shown.has_old), of(_NEW, is_there=shown.has_new)
+    old, new = typed_values(OLD, is_there=shown.has_old), typed_values(_NEW, is_there=shown.has_new)
     is_new = f"{_NEW} IS NOT NULL" if shown.has_new else "FALSE"
     is_old = f"{OLD} IS NOT NULL" if shown.has_old else "FALSE"
     columns = [

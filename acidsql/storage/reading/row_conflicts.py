@@ -91,7 +91,9 @@ def _is_delete_delta(path: str, write_id: int | None = None) -> bool:
 def _keys_in_delete_deltas(
     spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
 ) -> DataFrame:
-    """Return the row ids that delete events in these delete deltas of a partition name, lazily."""
+    """Return the row ids that the delete events in these delete deltas of a partition name, lazily,
+    with ``key_columns``. Directories are listed now.
+    """
     files = tuple(_event_files(fs, directories))
     listing = Listing(partition, deletes=files)
     return delete_keys(spark, Scan(table, [listing], ValidWriteIdList(0)))

@@ -62,7 +62,7 @@ from acidsql.storage.reading.pruning.partition_columns import (
     partition_numbers,
     partition_value_columns,
 )
-from acidsql.storage.reading.python_rows import add_shown_columns, python_rows, read_ddl
+from acidsql.storage.reading.python_rows import python_rows, python_rows_ddl, select_shown_columns
 from acidsql.storage.reading.scan_columns import (
     empty_scan,
     needed_file_columns,
@@ -152,7 +152,7 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     if request.is_fast and not request.with_deleted:
         vectors = deletion_vectors(request.listings, request.write_ids, request.numbers)
     if few and vectors is not None and FILE_NAME not in request.virtual:
-        candidates = _candidates(spark, request, vectors, few)
+        candidates = _find_candidates(spark, request, vectors, few)
         if candidates is not None:
             return candidates
     with_deletes = [listing for listing in request.listings if listing.deletes]
@@ -172,9 +172,9 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
 
 
 def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> DataFrame:
-    """Join insert events with the request's delete events, lazily, and leave out those that are
-    named. If the request shows deleted rows, they stay instead, with the write id under which
-    they were deleted as their write id, and marked if the virtual column for this is wanted.
+    """Return the insert events that no delete event of the request names, lazily. If the request
+    shows deleted rows, all of them: then the write id of a deleted row is its delete event's, and
+    IS_DELETED, if it is among the virtual columns, is true.
     """
     files = [file for listing in request.listings for file in listing.deletes]
     keys = delete_keys(spark, request, with_version=request.with_deleted)
@@ -189,12 +189,13 @@ def _live_inserts(spark: SparkSession, request: Scan, inserts: DataFrame) -> Dat
     return jvm.select(mark_deleted(inserts, keys, files), *columns)
 
 
-def _candidates(
+def _find_candidates(
     spark: SparkSession, request: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
-    """Return the live rows for which the demand's condition may hold, as of ``scan``, found by the
-    driver now. None if the driver should not search for them, or found more than ``limit`` (ten
-    times as many if only row ids and the condition's columns are needed).
+    """Let the driver find the rows now, and return the live rows for which the demand's condition
+    may hold, with the columns of ``scan``. None if the driver should not search for them, or there
+    are more than ``limit`` (ten times as many if only row ids and the condition's columns are
+    needed).
     """
     condition = searchable_condition(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:
@@ -214,11 +215,13 @@ def _candidates(
 def _found_rows(
     spark: SparkSession, request: Scan, found_rows: pa.Table, ordinals: Sequence[int]
 ) -> DataFrame:
-    """Return the rows that the driver has found, as of ``scan``; columns at other ordinals are
-    NULL.
+    """Return the rows that the driver has found as a DataFrame with the columns of ``scan``.
+    ``ordinals``: the table's columns that ``found_rows`` has; the others are NULL.
     """
     names_by_ordinal = {i: column_name(i) for i in ordinals}
-    ddl = read_ddl((name, request.table.columns[i].type) for i, name in names_by_ordinal.items())
+    ddl = python_rows_ddl(
+        (name, request.table.columns[i].type) for i, name in names_by_ordinal.items()
+    )
     events = local_rows(spark, found_rows, ddl, in_job=found_rows.num_rows > PLANNED_MAX)
     values = [
         names_by_ordinal.get(i, f"CAST(NULL AS {shown_type(column.type)})")
@@ -230,7 +233,7 @@ def _found_rows(
         *partition_value_columns(request.table, partitions, PARTITION),
         *row_virtual_columns(request.virtual),
     ]
-    rows = jvm.select(add_shown_columns(events, request.table, values), *KEYS, *columns, *more)
+    rows = jvm.select(select_shown_columns(events, request.table, values), *KEYS, *columns, *more)
     return select_scan_columns(rows, request.table, request.virtual)
 
 
@@ -245,6 +248,9 @@ def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
 
 
 def _zone_offset(spark: SparkSession, table: Table) -> int | None:
+    """Return the offset of the JVM's time zone in microseconds; None if it depends on the date. 0
+    for a table without timestamps, which needs none.
+    """
     has_wall_clocks = has_timestamp(column.type for column in table.columns)
     return zones.zone_offset_micros(spark) if has_wall_clocks else 0
 
@@ -309,7 +315,8 @@ def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -
 def _group_by_names(
     table: Table, listings: Sequence[Listing]
 ) -> dict[FileColumnNames | None, list[Listing]]:
-    """Return the files by the names that they have for the table's columns; under None those that
+    """Group the files by the names that they have for the event columns and for the table's
+    columns. Each group is a list of listings with its files only; under None are the files that
     Spark's ORC reader would misread. Footers are read, one for each directory at least.
 
     Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
@@ -341,8 +348,8 @@ def _group_by_names(
 def _events_of_group(
     spark: SparkSession, request: Scan, group: _FileGroup, zone_offset_micros: int | None
 ) -> DataFrame:
-    """Return the insert events of a group as flat rows, lazily: ``KEYS``, PARTITION_NUMBER, all
-    columns as the user sees them, virtual columns of the file.
+    """Return the visible insert events of a group as flat rows, lazily: ``KEYS``, PARTITION_NUMBER,
+    all columns as the user sees them, virtual columns of the file.
     """
     if group.names is None:
         return _python_events(spark, request, group.listings)
@@ -440,8 +447,8 @@ _CURRENT = sargs.unpushable_sql("currentTransaction")
 
 
 def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listing]) -> DataFrame:
-    """Return the insert events of these files, lazily, with the columns of ``_events_of_group``.
-    Python tasks read them.
+    """Return the visible insert events of these files, lazily, with the columns of
+    ``_events_of_group``. Python tasks read them.
     """
     reads = plan_reads(listings, request.write_ids)
     rows = python_rows(

@@ -17,7 +17,9 @@ from acidsql.storage.spark.session import jvm
 
 
 def select_scan_columns(events: DataFrame, table: Table, virtual: Collection[str]) -> DataFrame:
-    """Select the columns of a scan, in its order, from the columns of insert events."""
+    """Return insert events with the columns of a scan, in the order of ``scan``: ``row__id`` is
+    made of its fields, and CHAR columns are marked for Spark.
+    """
     rows = jvm.select(events, f"{row_id_sql()} AS {ROW__ID}", *_column_names(table, virtual)[1:])
     return mark_char_columns(rows, table)
 

@@ -35,10 +35,11 @@ _REFUSAL = re.compile(r"AccessDenied|NoAuth|Forbidden|Unauthorized|status code: 
 
 
 def need_workers(spark: SparkSession, warehouse: str) -> None:
-    """Make sure that Spark and its Python workers can do our work in a warehouse.
+    """Make sure that Spark and its Python workers can do our work in a warehouse. The workers get
+    our code.
 
-    With Spark Connect a small file is written there, read by a worker, and deleted. If this process
-    may only read, that is not tried.
+    With Spark Connect a small file is written into the warehouse, read by a worker, and deleted. If
+    this process may only read, that is not tried.
 
     Raises:
         SettingError: The JVM lacks our classes, or its Python workers cannot run our code. Or the
@@ -73,9 +74,10 @@ def _may_only_read(error: OSError) -> bool:
 
 
 def _try_worker(spark: SparkSession, warehouse: str, path: str) -> None:
-    """Let the server and one of its workers read a file that has its own path in it.
+    """Run a job in which the server and one of its workers read a file that has its own path in it.
 
-    Raises SettingError if they do not see it, may not read it, or cannot run our code.
+    Raises SettingError if one of them does not see the file or may not read it, or if the worker
+    cannot run our code: with another acidsql, an old pyarrow, or another error.
     """
     rows = spark.read.schema("value string").text(path_pattern(path), wholetext=True)
     try:
@@ -124,7 +126,7 @@ def _worker_probe(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
 
 
 def _unfit_workers_error(cause: str) -> SettingError:
-    """Return the error for workers that cannot run our code, and say what they need."""
+    """Return the error for workers that cannot run our code; it says what they need."""
     python = platform.python_version()
     return SettingError(
         f"The Python workers of Spark Connect's server cannot run acidsql: {cause}. They need "

@@ -38,7 +38,7 @@ from acidsql.storage.folding.stream_reads import (
     stream_ddl,
     stream_rows,
 )
-from acidsql.storage.reading.change_columns import change_keys, need_names
+from acidsql.storage.reading.change_columns import change_keys, refuse_reserved_names
 from acidsql.storage.reading.changes import ChangesRequest
 from acidsql.streams.source.read_limits import (
     SupportsTriggerAvailableNow,
@@ -283,7 +283,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         column."""
         if not self._options.is_feed:
             return stream_ddl(table)
-        need_names(table)
+        refuse_reserved_names(table)
         return feed_ddl(table, change_keys(table, self._options.keys))
 
     def _version_sizes(self) -> dict[int, int]:

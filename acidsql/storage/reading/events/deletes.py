@@ -38,8 +38,8 @@ _MIXED = f"{PREFIX}mixed"
 
 
 def key_columns(partitions: int) -> list[str]:
-    """Return the columns, all numbers, that identify a row among the rows of so many partitions: a
-    row id, and with several partitions PARTITION_NUMBER.
+    """Return the names of the columns, all numbers, that identify a row among the rows of so many
+    partitions: a row id, and with several partitions PARTITION_NUMBER.
     """
     # Hive numbers rows anew in each partition, so a row id is unique in one partition only.
     keys = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
@@ -47,12 +47,12 @@ def key_columns(partitions: int) -> list[str]:
 
 
 def remove_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Leave out deleted rows.
+    """Return the insert events that no delete event names, lazily.
 
     Args:
         events: Insert events, with ``key_columns``.
         deletes: The row ids that delete events name, as ``key_columns``.
-        files: The files of these delete events.
+        files: The files of these delete events. By their size Spark gets a hint how to join.
     """
     return _join_deletes(events, deletes, files, "left_anti")
 
@@ -60,25 +60,26 @@ def remove_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventF
 def join_deleted_rows(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]
 ) -> DataFrame:
-    """Keep only the rows that delete events name; a row comes once for each event that names it.
-    The columns of ``deletes`` are added, all but VERSION under other names.
+    """Return the insert events that delete events name, lazily; a row comes once for each event
+    that names it. The columns of ``deletes`` are added, all but VERSION under other names.
 
     Args:
         events: Insert events, with ``key_columns``.
         deletes: The row ids that delete events name, as ``key_columns``, perhaps with VERSION.
-        files: The files of these delete events.
+        files: The files of these delete events. By their size Spark gets a hint how to join.
     """
     return _join_deletes(events, deletes, files, "inner")
 
 
 def mark_deleted(events: DataFrame, deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Add VERSION to all rows: the write id under which a row was deleted, or NULL if it is live.
+    """Return all insert events, lazily, with VERSION as a last column: the write id under which a
+    row was deleted, or NULL if it is live.
 
     Args:
         events: Insert events, with ``key_columns``.
         deletes: The row ids that delete events name, as ``key_columns``, and VERSION. If several
             events name a row, the lowest write id counts.
-        files: The files of these delete events.
+        files: The files of these delete events. By their size Spark gets a hint how to join.
     """
     keys = [key for key in deletes.columns if key != VERSION]
     once = deletes.groupBy(*keys).agg(F.min(VERSION).alias(VERSION))
@@ -91,8 +92,9 @@ def _join_deletes(
     events: DataFrame, deletes: DataFrame, files: Sequence[EventFile], how: str
 ) -> DataFrame:
     """Join insert events with delete events by row id (and partition number, if ``deletes`` has
-    it). ``how``: Spark's type of the join. Columns of the delete events that are left are named
-    anew, except VERSION. ``files``: the files of the delete events.
+    it), lazily. ``how``: Spark's type of the join. The result has the columns of ``deletes`` too if
+    the type keeps them, all but VERSION under other names. ``files``: the files of the delete
+    events.
     """
     keys = [key for key in deletes.columns if key != VERSION]
     version_columns = [VERSION] if VERSION in deletes.columns else []
@@ -106,11 +108,13 @@ def _join_deletes(
         f"(CAST({key} AS BIGINT) ^ CAST({_DELETED}{key} AS BIGINT))" for key in keys
     )
     condition = F.expr(f"{_mixed_key_sql(keys)} = {_MIXED} AND ({differing}) = 0L")
-    return events.join(_hint_broadcast(renamed_deletes, files), condition, how)
+    return events.join(_hint_join(renamed_deletes, files), condition, how)
 
 
 def _mixed_key_sql(keys: Sequence[str]) -> str:
-    """Return SQL of the BIGINT into which a row id is mixed for the join."""
+    """Return SQL of the BIGINT into which a row id is mixed for the join; with PARTITION_NUMBER
+    among ``keys``, this number too.
+    """
     numbers = (
         f"shiftleft({WRITE_ID}, 48) ^ shiftleft(CAST({BUCKET_PROPERTY} AS BIGINT), 20) ^ {ROW_ID}"
     )
@@ -120,9 +124,9 @@ def _mixed_key_sql(keys: Sequence[str]) -> str:
     return f"({numbers})"
 
 
-def _hint_broadcast(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
-    """Hint to Spark to broadcast the delete events; to sort and merge if they are more than
-    SENT_MAX. No hint if they are few, but the session has switched broadcasts off.
+def _hint_join(deletes: DataFrame, files: Sequence[EventFile]) -> DataFrame:
+    """Return the delete events with a hint to Spark to broadcast them, or to sort and merge if they
+    are more than SENT_MAX. No hint if they are few, but the session has switched broadcasts off.
     """
     if _are_too_many_to_broadcast(files):
         return deletes.hint("merge")

@@ -87,8 +87,8 @@ class DeletionVectors:
     index: _Index | None
 
     def remove_deleted(self, events: DataFrame) -> DataFrame:
-        """Leave out deleted rows, lazily. ``events``: insert events with the columns of a row id.
-        The vectors must have an index, or no pages.
+        """Return the insert events whose rows are not deleted, lazily. ``events``: insert events
+        with row ids and PARTITION_NUMBER. The vectors must have an index, or no pages.
         """
         if not len(self.words):
             return events
@@ -108,7 +108,8 @@ class DeletionVectors:
         """Return for each of these row ids whether its row is deleted.
 
         Args:
-            keys: Partition numbers, write ids, bucket properties and row ids.
+            keys: Four arrays of one length: partition numbers, write ids, bucket properties, row
+                ids.
         """
         places = self._places([*keys[:3], keys[3] >> _PAGE_BITS])
         deleted = places >= 0
@@ -120,7 +121,8 @@ class DeletionVectors:
     def _places(self, pages: Sequence[_Ints]) -> _Ints:
         """Return the index of each of these pages in ``self.pages``; -1 if the page does not exist.
 
-        ``pages``: partition numbers, write ids, bucket properties and page numbers.
+        ``pages``: four arrays of one length: partition numbers, write ids, bucket properties, page
+        numbers.
         """
         if not len(self.words):
             return np.full(len(pages[0]), -1, np.int64)
@@ -186,7 +188,8 @@ def deletion_vectors(
 
 
 def _modulus(numbers: _Ints) -> int | None:
-    """Return a modulus that tells these numbers (sorted, from 0 on) apart; None if none was found.
+    """Return a modulus by which these numbers (sorted, from 0 on) have different remainders; None
+    if none was found.
 
     The numbers of many partitions are checksums, which are too large for an index.
     """
@@ -201,14 +204,16 @@ def _modulus(numbers: _Ints) -> int | None:
 
 
 def _count(reads: Sequence[FileRead]) -> int:
+    """Return the number of events in all these files together. Threads read the footers."""
     return sum(run_in_threads(lambda read: event_count(read.file, read.length), reads))
 
 
 def _delete_keys_of_file(number: int, read: FileRead) -> tuple[_Ints, ...] | None:
-    """Return partition number, write id, bucket property and row number of each event of a file, as
-    four columns.
+    """Return partition number (``number`` each time), write id, bucket property and row id of each
+    visible delete event of a file, as four columns.
 
-    None if there are nulls, which Hive does not write. Raises SnapshotTooOldError.
+    None if there are nulls, which Hive does not write. Raises SnapshotTooOldError if the file is
+    gone.
     """
     with naming_missing(str(read.path)):
         batches = list(read_deletes(read))
@@ -234,11 +239,10 @@ class _Bits:
         self.words = np.zeros((1, _WORDS), np.int64)
 
     def set(self, keys: Sequence[_Ints]) -> bool:
-        """Set the bits of the events of some files; pages are added as needed. Return False,
-        without setting bits, if there would be too many pages.
+        """Set the bits of the rows that some delete events name; pages are added as needed. Return
+        False, without setting bits, if there would be too many pages.
 
-        ``keys``: partition numbers, write ids, bucket properties and row numbers, sorted within a
-        file.
+        ``keys``: partition numbers, write ids, bucket properties and row ids; sorted within a file.
         """
         pages = np.stack([*keys[:3], keys[3] >> _PAGE_BITS])
         # The events of a file are sorted, so the events of one page stand together.
@@ -252,8 +256,8 @@ class _Bits:
         return True
 
     def _slots_of(self, pages: _Ints) -> _Ints | None:
-        """Return the index in ``words`` of each page, one a column; new pages are added. None if
-        there are too many pages.
+        """Return the index in ``words`` of each page; new pages are added. None if there are too
+        many pages. ``pages``: each column is a page.
         """
         unique, inverse = np.unique(pages, axis=1, return_inverse=True)
         slots = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]
@@ -389,9 +393,9 @@ def _index_of_number_parts(parts: Sequence[_PageNumberPart]) -> _Index | None:
 
 
 def _rounded_range(low: int, high: int) -> tuple[int, int]:
-    """Return the lowest number, and the number of numbers, of a range that has both of these
-    numbers. It is rounded to powers of two: so it is seldom another for the next scan, and Spark
-    seldom has to compile the condition again.
+    """Return the lowest number, and the count of numbers, of a range that has both of these
+    numbers. The range is rounded to powers of two: so it is seldom another for the next scan, and
+    Spark seldom has to compile the condition again.
     """
     if 0 <= low and high < _SMALL:
         return 0, _power_of_two_above(high)
@@ -400,5 +404,5 @@ def _rounded_range(low: int, high: int) -> tuple[int, int]:
 
 
 def _power_of_two_above(number: int) -> int:
-    """Return a power of two above the number; at least 128."""
+    """Return the least power of two above the number, but at least 128."""
     return 1 << max(number.bit_length(), _LEAST_BITS)

@@ -44,8 +44,8 @@ from acidsql.storage.reading.events.orc_reader import (
 from acidsql.storage.reading.events.originals import (
     OriginalFile,
     original_files,
+    original_row_ids,
     read_originals,
-    row_ids_of,
 )
 from acidsql.storage.tables.listing import EventFile, Listing
 
@@ -91,8 +91,8 @@ def plan_reads(listings: Sequence[Listing], write_ids: ValidWriteIdList) -> list
     """Return one read for each file of insert events or original; originals without rows are left
     out.
 
-    The driver reads the footers of all originals here, because a row id depends on the numbers of
-    rows in the files before. Raises FormatError if one is damaged.
+    The footers of all originals are read now, because a row id depends on the numbers of rows in
+    the files before. Raises FormatError if one is damaged.
     """
     hwm, hidden = write_ids.high_water_mark, write_ids.exceptions
     reads = []
@@ -170,8 +170,8 @@ def flat_schema(table: Table) -> RowSchema:
 def read_file(
     read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the visible insert events of a file: row id, partition, then the columns under
-    ``names``.
+    """Yield the visible insert events of a file: row id (three columns), partition directory, then
+    the table's columns under ``names``. Batches without rows are left out.
 
     ``exact``: refuse timestamps finer than a microsecond, because the rows will be written again.
 
@@ -198,13 +198,16 @@ def read_file(
 def read_for_query(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of ``read_file``, of all these files. The tiny ones of an object store come
-    last: threads read some ahead, as a task waits for answers longer than it decodes such a file.
+    """Yield the visible insert events of all these files: row id (three columns), partition
+    directory, then the table's columns under ``names``. With ``with_path`` the URL of the file
+    follows, as ``url``.
 
-    ``with_path``: the URL of the file is the last column, ``url``.
+    The tiny files of an object store come last: threads read some ahead, as a task waits for
+    answers longer than it decodes such a file.
 
     Raises:
         SnapshotTooOldError: A file is gone.
+        FormatError: A file is damaged, or of another kind.
     """
 
     def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
@@ -225,17 +228,19 @@ def read_for_query(
 def _first_and_later_batches(
     batches: Iterator[pa.RecordBatch],
 ) -> tuple[list[pa.RecordBatch], Iterator[pa.RecordBatch]]:
-    """Return the first batch (or none) in a list, and the others, which are not decoded yet: a tiny
-    file may have many, if its rows are alike.
+    """Return the first batch (or none) in a list, and the iterator of the others, which are not
+    decoded yet: a tiny file may have many, if its rows are alike.
     """
     return list(islice(batches, 1)), batches
 
 
 def _is_tiny(read: FileRead) -> bool:
+    """Whether a file is tiny, and on an object store."""
     return 0 < read.size <= NO_WAIT_SETTINGS and not filesystem_for(read.file).has_directories
 
 
 def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
+    """Return the batch with the file's URL as its last column, ``url``."""
     url = pa.repeat(pa.scalar(url_of(read.file), pa.string()), batch.num_rows)
     return pa.RecordBatch.from_arrays([*batch.columns, url], [*batch.schema.names, "url"])
 
@@ -255,11 +260,12 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
 
 def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
     """Yield the row ids of the visible insert events of a file, without the rows, as three columns.
-    An original is not opened, and all its rows count as visible.
+    An original is not opened, and all its rows count as visible. Raises FormatError if the file is
+    damaged or has no events, and FileNotFoundError if it is gone.
     """
     names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     if read.original is not None:
-        yield from row_ids_of(read.original, names)
+        yield from original_row_ids(read.original, names)
         return
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
@@ -288,8 +294,8 @@ def dump_file(path: str, length: int | None, schema: RowSchema) -> Iterator[pa.R
 
 
 def are_visible(read: FileRead, write_ids: pa.Array) -> pa.Array:
-    """Return for each write id whether the snapshot of ``read`` sees its events (I1: only valid
-    write ids).
+    """Return a boolean for each write id: whether the snapshot of ``read`` sees its events (I1:
+    only valid write ids).
     """
     is_visible = pc.less_equal(write_ids, read.high_water_mark)
     if not read.hidden:

@@ -35,7 +35,7 @@ def read_events(
     *,
     exact: bool = False,
 ) -> Iterator[pa.RecordBatch]:
-    """Read the insert events of a file, flat.
+    """Yield the insert events of a file as flat rows.
 
     Args:
         path: The file's path.
@@ -44,8 +44,8 @@ def read_events(
         exact: Refuse timestamps finer than a microsecond, because the rows will be written again.
 
     Yields:
-        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema``
-        under its names. The caller must choose names that differ from these four.
+        originalTransaction, bucket, rowId, currentTransaction, then the columns of ``schema`` under
+        its names. The caller must choose names that differ from these four.
 
     Raises:
         FormatError: It is no event file, or it is damaged.
@@ -121,8 +121,8 @@ def time_zones(path: str, length: int | None = None) -> set[str]:
 
 
 def event_names(reader: orc.ORCFile, path: str) -> list[str]:
-    """Return the names that a file of events has for its columns; they may differ from Hive's in
-    case.
+    """Return the names that a file of events has for the six event columns; they may differ from
+    Hive's in case.
 
     Raises:
         FormatError: The file is not an event file.
@@ -135,8 +135,8 @@ def event_names(reader: orc.ORCFile, path: str) -> list[str]:
 
 @contextmanager
 def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileInfo] | None]:
-    """Open a file, check its stripes, and read its footer. Yield None for an empty file, which ORC
-    itself reads as a file without rows.
+    """Open a file for the block, check its stripes, and give its reader and the facts of its
+    footer. Give None for an empty file, which ORC itself reads as a file without rows.
 
     ``length``: the committed bytes; None for the whole file. Raises FormatError for damage, also
     for errors of decoding in the block.
@@ -153,7 +153,9 @@ def open_orc(path: str, length: int | None) -> Iterator[tuple[orc.ORCFile, FileI
 
 
 def chosen_rows(batch: pa.RecordBatch, chosen: pa.Array) -> pa.RecordBatch:
-    """Return the chosen rows. Mostly all rows are chosen; then nothing is copied."""
+    """Return the rows for which ``chosen``, a boolean for each row, is true; the batch itself if
+    these are all.
+    """
     return batch if chosen.true_count == batch.num_rows else batch.filter(chosen)
 
 

@@ -49,10 +49,11 @@ class OriginalFile:
 def original_files(
     paths: Iterable[str], write_id: int = WRITE_ID_OF_ORIGINALS, statement_id: int = 0
 ) -> list[OriginalFile]:
-    """Number the rows of all original files of one directory tree. Files without rows are left out.
+    """Return the original files of one directory tree, sorted by path, with the row ids of their
+    rows. Files without rows are left out. Every footer is read.
 
     The rows of all files with one bucket id are numbered together, in the order of the files' whole
-    paths (so ``_copy_10`` comes before ``_copy_2``). Every footer is read.
+    paths (so ``_copy_10`` comes before ``_copy_2``).
 
     Args:
         paths: *All* files of the tree. A missing path would change the row ids of other files.
@@ -116,8 +117,10 @@ def read_originals(
             row_id += rows
 
 
-def row_ids_of(file: OriginalFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the row ids of an original file's rows, as three columns. The file is not read."""
+def original_row_ids(file: OriginalFile, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yield the row ids of all rows of an original file, as three columns under ``names``. The file
+    is not read.
+    """
     end = file.first_row_id + file.rows
     for first in range(file.first_row_id, end, _BATCH_ROWS):
         columns = _row_ids(file, first, min(_BATCH_ROWS, end - first))

@@ -36,8 +36,8 @@ _Named = set[tuple[int, int]]  # write ids and bucket ids
 
 def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) -> Listing:
     """Return the listing with only those files of insert events that may have a row which the
-    delete events name. The delete events are read here. If there are more than READ_MAX, all
-    files are kept.
+    delete events name. The delete events are read now; if there are more than READ_MAX, only their
+    footers, and all files are kept.
 
     Args:
         listing: The files of insert events, and the delete events, of one partition.
@@ -58,7 +58,7 @@ def keep_files_with_named_rows(listing: Listing, write_ids: ValidWriteIdList) ->
     )
 
 
-def few_delete_keys(
+def read_few_delete_keys(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, numbers: Mapping[str, int]
 ) -> pa.Table | None:
     """Read the row ids that the delete events name now, in the driver, if their files have at most
@@ -80,21 +80,22 @@ def few_delete_keys(
         return None
     reads = [read for listing in listings for read in plan_deletes(listing, write_ids)]
 
-    def columns(read: FileRead) -> list[pa.Table]:
+    def key_tables(read: FileRead) -> list[pa.Table]:
+        """Return the delete events of a file as tables with ``_COLUMNS``."""
         with naming_missing(str(read.path)):
             parts = [pa.table([*batch.columns], _COLUMNS[:4]) for batch in read_deletes(read)]
         number = pa.scalar(numbers[read.partition], pa.int64())
         return [part.append_column(_COLUMNS[4], pa.repeat(number, len(part))) for part in parts]
 
     schema = pa.schema([(name, pa.int64()) for name in _COLUMNS])
-    parts = [part for file_parts in run_in_threads(columns, reads) for part in file_parts]
+    parts = [part for file_parts in run_in_threads(key_tables, reads) for part in file_parts]
     keys = pa.concat_tables([schema.empty_table(), *(part.cast(schema) for part in parts)])
     return None if any(column.null_count for column in keys.columns) else keys
 
 
 def _named_buckets(read: FileRead) -> _Named:
-    """Return the write ids and bucket ids of the rows that a file's visible delete events name.
-    Raises SnapshotTooOldError.
+    """Return the pairs of write id and bucket id of the rows that a file's visible delete events
+    name. Raises SnapshotTooOldError if the file is gone.
     """
     named_buckets: _Named = set()
     with naming_missing(str(read.path)):

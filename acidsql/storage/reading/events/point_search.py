@@ -80,8 +80,8 @@ class Search:
 
     @cached_property
     def decide(self) -> Decider:
-        """Return for each row whether the condition holds: a function of Arrow's columns by
-        name.
+        """The function that tells for each row whether the condition holds: true, false or null. It
+        takes Arrow's columns by name.
         """
         return decider(self.condition)
 
@@ -96,8 +96,8 @@ class Search:
 def searchable_condition(
     table: Table, listings: Sequence[Listing], condition: Predicate
 ) -> Predicate:
-    """Return the part of a condition by which the driver can search; ANYTHING if it should not
-    search, because there are originals or too many bytes.
+    """Return the part of a condition by which the driver can search; ANYTHING if there is none, or
+    if the driver should not search because there are originals or too many bytes.
     """
     kinds = {column.name: column.type for column in table.columns}
     if any(listing.originals for listing in listings):  # originals store no row ids
@@ -110,8 +110,8 @@ def searchable_condition(
 def numbered_reads(
     listings: Sequence[Listing], write_ids: ValidWriteIdList, partition_numbers: Mapping[str, int]
 ) -> list[tuple[int, FileRead]]:
-    """Return each file of insert events with the number of its partition, by which its rows are
-    compared with delete events; -1 if the partition has none.
+    """Return the reads of all files of insert events, each after the number of its partition, by
+    which its rows are compared with delete events; -1 if the partition has no delete events.
 
     ``partition_numbers``: ``Scan.numbers``, in which all partitions without delete events have the
     number 0, as one with them may.
@@ -124,8 +124,8 @@ def numbered_reads(
 
 
 def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | None:
-    """Find the live rows for which a condition may hold. All files are read before this returns, in
-    threads.
+    """Return the live rows for which a condition may hold. All files are read before this returns,
+    in threads.
 
     Args:
         reads: The result of ``numbered_reads``.
@@ -141,6 +141,9 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
     rows, size, gives_up = 0, 0, False
 
     def work(numbered_read: tuple[int, FileRead]) -> list[pa.Table] | None:
+        """Return the live rows found in a file, and count them. None, from then on for every file,
+        if Spark must search instead.
+        """
         nonlocal rows, size, gives_up
         if gives_up:
             return None
@@ -174,6 +177,7 @@ def column_name(ordinal: int) -> str:
 
 
 def _row_schema(table: Table, ordinals: Iterable[int]) -> RowSchema:
+    """Return the schema of these columns of a table, named by ``column_name``."""
     return RowSchema.from_fields((column_name(i), table.columns[i].type) for i in ordinals)
 
 
@@ -204,6 +208,10 @@ class _SearchedFile:
     def __init__(
         self, reader: Any, info: FileInfo, number: int, read: FileRead, target: Search
     ) -> None:
+        """Raise FormatError if the file has no events, or if Arrow might read a column wrongly: one
+        with a name that ORC takes for a path, or timestamps, before Arrow 25 or of another zone
+        than UTC.
+        """
         self._reader, self._info = reader, info
         self._number, self._read, self._target = number, read, target
         self._events = event_names(reader, str(read.path))
@@ -262,8 +270,8 @@ class _SearchedFile:
         return np.flatnonzero(holds.fill_null(False).to_numpy(zero_copy_only=False))
 
     def _is_large(self) -> bool:
-        """Whether a stripe of the target's columns would take much memory, by the average
-        stripe.
+        """Whether the target's columns of a stripe would take much memory, by the average number of
+        rows in the file's stripes.
         """
         rows = self._reader.nrows // self._reader.nstripes
         return bool(rows * len(self._target.columns) > _VALUES_MAX)
@@ -323,16 +331,21 @@ def decider(predicate: Predicate) -> Decider:
 def _join_deciders(
     join: Callable[[pa.Array, pa.Array], pa.Array], terms: Sequence[Predicate]
 ) -> Decider:
+    """Return a decider that joins, by ``join``, the results of the terms' deciders for the same
+    columns.
+    """
     deciders = [decider(term) for term in terms]
     return lambda columns: reduce(join, [decide(columns) for decide in deciders])
 
 
 def _is_in(column: pa.Array, values: pa.Array) -> pa.Array:
+    """Return for each value of a column whether it is one of ``values``; null for a null."""
     is_member = pc.is_in(column, value_set=values.cast(column.type))
     return pc.if_else(column.is_null(), pa.scalar(None, pa.bool_()), is_member)
 
 
 def _literal(value: TypedValue) -> Any:
+    """Return a literal as the Python value that Arrow takes: a bool, a date or ``value.python``."""
     if value.type == "boolean":
         return value.text == "true"
     return dt.date.fromisoformat(value.text) if value.type == "date" else value.python

@@ -23,7 +23,8 @@ def prune_buckets(
     listings: Sequence[Listing], table: Table, condition: Predicate
 ) -> Sequence[Listing]:
     """Return the listings without files of insert and delete events whose bucket has no row that
-    meets the condition. They stay as they are if the buckets are unknown, or the table has none.
+    meets the condition. They stay as they are if the table is not bucketed, or the condition does
+    not tell the buckets.
 
     A partition with files without event columns keeps all its files: nothing says that its rows
     were written into the right buckets.

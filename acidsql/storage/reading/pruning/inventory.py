@@ -147,8 +147,8 @@ def inventory(
 
 
 def files_frame(spark: SparkSession, files: Sequence[FoundFile]) -> DataFrame:
-    """Return the DataFrame of ``Session.files``. When it is evaluated, tasks fill in the rows of
-    files.
+    """Return the DataFrame of ``Session.files``, with the columns of FILES_DDL. Each evaluation
+    reads the files' footers in tasks, for the column ``rows``.
     """
     rows = [
         (
@@ -222,8 +222,9 @@ def _state_by_name(
 
 
 def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]:
-    """Yield what Hive's rules need of each entry; lone halves of pairs, and directories that are
-    gone or unreadable, are left out.
+    """Yield, for each entry that a reader can use, what the choice of directories needs
+    (``read_child``); lone halves of pairs, and directories that are gone or unreadable, are left
+    out.
     """
     names = {entry.name for entry in entries}
     for entry in entries:
@@ -307,6 +308,7 @@ def _is_side_file(name: str) -> bool:
 
 
 def _is_data(child: Entry) -> bool:
+    """Whether an entry is a file that is named as a bucket file or an original."""
     if child.is_dir:
         return False
     return bucket_id_of(child.name) is not None or is_original(child.name)

@@ -31,8 +31,8 @@ def partition_names(spark: SparkSession, table: Table, names: Sequence[str]) -> 
 def canonical_partition_values(
     spark: SparkSession, table: Table, names: Sequence[str]
 ) -> dict[str, PartitionValues]:
-    """Return directory name → the partition's values, as their canonical texts (the one form in
-    which acidsql writes a value); None is NULL. A job-less query asks Spark for doubtful names.
+    """Return directory name → the values of its partition, as their canonical texts (the one form
+    in which acidsql writes a value); None is NULL. A job-less query asks Spark for doubtful names.
     """
     canonical_values = _values_in_spark(spark, table, names)
     return {
@@ -44,8 +44,8 @@ def canonical_partition_values(
 def _values_in_spark(
     spark: SparkSession, table: Table, names: Sequence[str]
 ) -> dict[str, PartitionValues]:
-    """Return the values that a query shows for directories whose names may not be canonical; other
-    directories are left out. No job runs for this.
+    """Return directory name → the canonical texts of its partition's values, as a query of Spark's
+    shows them; only for directories whose names may not be canonical. No job runs for this.
     """
     columns = table.partition_columns
     doubtful = uncanonical_candidates(columns, names)

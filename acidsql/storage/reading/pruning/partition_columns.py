@@ -56,8 +56,9 @@ def partitions_frame(spark: SparkSession, table: Table, partitions: Sequence[str
 def matching_partitions(
     spark: SparkSession, table: Table, partitions: Sequence[str], condition: Predicate
 ) -> list[str]:
-    """Return the partitions that can have rows for which a condition holds, in the given order. A
-    job-less query of Spark's compares their values. Conditions on CHAR columns do not count.
+    """Return the partitions that can have rows for which a condition holds, in the given order; all
+    if the condition does not limit them. A job-less query of Spark's compares their values.
+    Conditions on CHAR columns do not count.
     """
     columns = [c.name for c in table.partition_columns if not c.type.startswith("char")]
     partition_predicate = restrict_to_columns(condition, columns)

@@ -16,7 +16,7 @@ from acidsql.storage.spark.session.python_workers import prepare_workers
 _DDL = "location string, host string, problem string"
 
 
-def problem_of(location: str) -> str:
+def listing_problem(location: str) -> str:
     """Return why this process cannot list a directory; "" if it can."""
     try:
         filesystem_for(location).list(location)
@@ -28,7 +28,8 @@ def problem_of(location: str) -> str:
 
 
 def list_on_executors(spark: SparkSession, locations: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Run a small job that lists each directory in every task slot, as far as Spark spreads it.
+    """Run a small job that lists each directory in every task slot, as far as Spark spreads it. The
+    workers get our code before.
 
     Returns:
         Location, host and problem for each location and host, sorted; an empty problem is none.
@@ -52,7 +53,7 @@ def _directory_probe(
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
             host = socket.gethostname()
-            problems = [problem_of(location) for location in locations]
+            problems = [listing_problem(location) for location in locations]
             yield pa.RecordBatch.from_pydict(
                 {"location": list(locations), "host": [host] * len(problems), "problem": problems}
             )

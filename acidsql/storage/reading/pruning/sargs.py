@@ -65,7 +65,7 @@ def read_options(
     if pushed == ANYTHING or jvm is None:
         return {}
     try:
-        return _serialized_filter(jvm, unrenamed, _Filters(spark, jvm).of(pushed))
+        return _serialized_filter(jvm, unrenamed, _Filters(spark, jvm).build(pushed))
     except java_error():
         return {}  # these classes are internal to Spark and ORC: if they changed, all is read
 
@@ -95,7 +95,7 @@ def _is_compared_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
 
 
 def _is_simple(name: str) -> bool:
-    """Whether ORC finds the column by this name.
+    """Whether ORC finds the column by this name: an ASCII identifier that is no event column's.
 
     ORC treats dots and backticks in a name as a path. Some other names could mean event columns.
     """
@@ -121,35 +121,36 @@ class _Filters:
         gateway: Any = spark.sparkContext._gateway
         self._new_array = gateway.new_array
 
-    def of(self, predicate: Predicate) -> Any:
+    def build(self, predicate: Predicate) -> Any:
         """Return a predicate as a filter object of Spark's in the JVM."""
         match predicate:
             case And(terms):
-                return self._join_terms(self._filter("And"), terms)
+                return self._join_terms(self._filter_class("And"), terms)
             case Or(terms):
-                return self._join_terms(self._filter("Or"), terms)
+                return self._join_terms(self._filter_class("Or"), terms)
             case Not(term):
-                return self._filter("Not")(self.of(term))
+                return self._filter_class("Not")(self.build(term))
             case Comparison(column, "is null"):
-                return self._filter("IsNull")(column)
+                return self._filter_class("IsNull")(column)
             case Comparison(column, "in", values):
                 array = self._new_array(java_class(self._jvm, "java.lang.Object"), len(values))
                 for at, value in enumerate(values):
                     array[at] = self._value(value)
-                return self._filter("In")(column, array)
+                return self._filter_class("In")(column, array)
             case Comparison(column, operator, (value,)):
-                return self._filter(_NAMES[operator])(column, self._value(value))
+                return self._filter_class(_NAMES[operator])(column, self._value(value))
         raise AssertionError(predicate)
 
-    def _filter(self, name: str) -> Any:
+    def _filter_class(self, name: str) -> Any:
+        """Return the Java class of a data source filter, by its name."""
         return java_class(self._jvm, f"org.apache.spark.sql.sources.{name}")
 
     def _join_terms(self, joined: Any, terms: Sequence[Predicate]) -> Any:
         """Join two or more terms by a Java class of two arguments, ``And`` or ``Or``."""
         first, *other_terms = terms
-        folded = self.of(first)
+        folded = self.build(first)
         for term in other_terms:
-            folded = joined(folded, self.of(term))
+            folded = joined(folded, self.build(term))
         return folded
 
     def _value(self, value: TypedValue) -> Any:
@@ -174,7 +175,7 @@ _NAMES = {
 
 def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
     """Return a filter as the two options from which ORC reads it; empty if ORC has no use for it.
-    ``filters``: the result of ``_Filters.of``.
+    ``filters``: the result of ``_Filters.build``.
     """
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)

@@ -30,16 +30,17 @@ def source_predicate(
     most: int = VALUES_MAX,
 ) -> Predicate:
     """Return a predicate on columns of the target that holds for every target row with a source
-    row.
+    row; ANYTHING if the values tell nothing or are too many.
 
     A job reads the source, unless the driver has its rows.
 
     Args:
         source: A query that gives the same rows each time.
-        equated: Pairs of a column of the target and the source's column that it must equal.
-            Pairs of other types than integers, decimals, dates, strings and booleans are ignored.
-        is_distinct: Most rows of the source have values of their own.
-        most: If the source has more different values, nothing is demanded (ANYTHING).
+        equated: Pairs of a column of the target and the source's column that it must equal. Only
+            pairs of the same type count, and only integers, decimals, dates, strings and booleans.
+        is_distinct: Most rows of the source have values of their own, so the rows are counted
+            instead of the different values.
+        most: If the source has more different values, the predicate is ANYTHING.
     """
     # Spark's own name of a type tells a string with a collation from a string without one.
     types = dict(source.dtypes)
