@@ -56,7 +56,7 @@ from acidsql.plan.locking import exclusive_lock, load_locks
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.storage.files.partition_tree import discover_partitions
-from acidsql.storage.folding.compact import take_from_dead
+from acidsql.storage.folding.compact import rename_dead_staging
 from acidsql.storage.spark.session.uploads import Upload, unfinished_uploads
 from acidsql.txn import NO_WAIT_SETTINGS, Snapshot, TxnManager, snapshot_of
 
@@ -348,7 +348,7 @@ class Cleaner:
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []
-        take_from_dead(fs, table.location, self._is_open)
+        rename_dead_staging(fs, table.location, self._is_open)
         uploads = unfinished_uploads(self._spark, table.location) if self._spark else []
         entries = fs.list(table.location)
         entries += _places_of_uploads(table.location, uploads, entries)

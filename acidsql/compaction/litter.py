@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from acidsql.acid.table import TableName
 from acidsql.metastore.interface import Metastore
 from acidsql.storage.files.filesystem import Entry
-from acidsql.storage.folding.compact import staging_txn_of
+from acidsql.storage.folding.compact import staging_txn_id
 from acidsql.storage.writing.publish import staged_write_id
 from acidsql.txn import snapshot_of
 
@@ -30,7 +30,7 @@ def orphaned_directories(
         if not entry.is_dir:
             continue
         for entries_by_number, number in (
-            (by_txn, staging_txn_of(entry.name)),
+            (by_txn, staging_txn_id(entry.name)),
             (by_write, staged_write_id(entry.name)),
         ):
             if number is not None:

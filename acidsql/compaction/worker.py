@@ -35,7 +35,7 @@ from acidsql.metastore.interface import (
 from acidsql.plan.analysis.lower import job_errors
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size_text
-from acidsql.storage.folding.compact import CompactionRun, take_from_dead
+from acidsql.storage.folding.compact import CompactionRun, rename_dead_staging
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.storage.spark.session import jobs
 from acidsql.storage.spark.session.job_progress import Tasks, watched_tasks
@@ -185,7 +185,7 @@ class Worker:
         write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
-        discard(fs, take_from_dead(fs, table.location, self._is_open))
+        discard(fs, rename_dead_staging(fs, table.location, self._is_open))
         plan, state = plan_compaction(
             fs,
             compaction_table(table, entry.properties),

@@ -13,7 +13,7 @@ import pytest
 from acidsql.acid import bucket_codec
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.local import LocalFileSystem
-from acidsql.storage.folding.fold import FoldSpec, write_placed
+from acidsql.storage.folding.fold import FoldSpec, write_renumbered
 from acidsql.storage.orc.holding_sink import HoldingSink
 from acidsql.storage.orc.options import DEFAULT
 from acidsql.storage.orc.row_schema import RowSchema
@@ -86,7 +86,7 @@ WORK = {
         for kind, more in KINDS.items()
     },
     "deleted": lambda path: delete_writer.write_deletes(spec(path), TASK, deletes(1, 2)),
-    "placed": lambda path: write_placed(placed(1, 2), fold_spec(path), "", TASK),
+    "placed": lambda path: write_renumbered(placed(1, 2), fold_spec(path), "", TASK),
 }
 
 

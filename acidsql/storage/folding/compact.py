@@ -53,7 +53,7 @@ _STAGED = re.compile(r"_tmp_(?:compaction|source)_(\d+)_.+")  # see also writing
 class CompactionRun:
     """One compaction at work: ``run``, then ``publish``.
 
-    As a context manager it always removes its staging directory.
+    As a context manager it makes its staging directory, and always removes it.
 
     Args:
         fs: The table's file system.
@@ -64,6 +64,7 @@ class CompactionRun:
     Attributes:
         phase: What it does now, in a word: ``merge`` or ``spread``, then ``publish``.
         folded: The number of folds that have been run.
+        records: A record of each file that was written.
     """
 
     def __init__(self, fs: FileSystem, plan: CompactionPlan, txn_id: int) -> None:
@@ -89,10 +90,11 @@ class CompactionRun:
 
     def is_small(self) -> bool:
         """Whether a job, with a Python worker, would take longer than the folds themselves: at most
-        100 files with 1 MiB and 500,000 rows together.
+        100 files with 1 MiB and 500,000 rows together. Always False on an object store, and for
+        Parquet.
 
         The footers of small files are read: if rows are alike, a few bytes have millions of them.
-        On an object store these are requests, so a job folds there; also for Parquet.
+        On an object store these would be requests.
 
         Raises:
             FormatError: A file is damaged.
@@ -108,8 +110,8 @@ class CompactionRun:
             return sum(row_count(read.file, read.length) for read in reads) <= _FEW_ROWS
 
     def run_in_driver(self, go_on: Callable[[], None]) -> None:
-        """Fold without Spark, one bucket id after the other; for a compaction that ``is_small``.
-        The records of the written files are added to ``records``.
+        """Fold without Spark, one bucket id after the other: write files into the staging
+        directory, and add their records to ``records``. For a compaction that ``is_small``.
 
         Args:
             go_on: Called before each fold; it raises if the compaction must stop.
@@ -129,8 +131,8 @@ class CompactionRun:
     def run(
         self, spark: SparkSession, go_on: Callable[[], None], at_once: int | None = None
     ) -> None:
-        """Fold in one task for each bucket id. The records of the written files are added to
-        ``records``.
+        """Fold in Spark, one task for each bucket id: write files into the staging directory, and
+        add their records to ``records``.
 
         Args:
             spark: The session.
@@ -150,8 +152,8 @@ class CompactionRun:
             self.folded += len(job_folds)
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
-        """Spread the rows over bucket ids, with new row ids. Called instead of ``run``; the records
-        of the written files are added to ``records``.
+        """Spread the rows over bucket ids, with new row ids, in Spark jobs: write files into the
+        staging directory, and add their records to ``records``. Called instead of ``run``.
 
         Args:
             spark: The session.
@@ -178,12 +180,14 @@ class CompactionRun:
         return sum(entry.size for entry in files if not entry.is_dir)
 
     def publish(self, still_ours: Callable[[], None]) -> list[str]:
-        """Put the complete results into their places: each by one rename, or on an object store by
-        copies. Before renames, single halves of pairs that dead workers left are moved away. If
-        the second of two renames fails, the first is undone, if the compaction is still ours.
+        """Put the complete results into their places, without committing: each by one rename, or on
+        an object store by copies. Before renames, single halves of pairs that dead workers left are
+        moved away. If the second of two renames fails, the first is undone, if the compaction is
+        still ours.
 
         Args:
-            still_ours: Called before each rename; it raises if another worker has the compaction.
+            still_ours: Called before the first copy and before each rename; it raises if another
+                worker has the compaction.
 
         Returns:
             The paths of the new directories.
@@ -207,7 +211,7 @@ class CompactionRun:
             placed_directories: list[str] = []
             place_objects(fs, plan.path, new, placed_directories)
             return placed_directories
-        _remove_halves(fs, plan.path, f"{self.spec.staging}/half")
+        _move_halves_away(fs, plan.path, f"{self.spec.staging}/half")
         ready = []
         for number, new_directory in enumerate(new):
             staged = f"{self.spec.staging}/{number}"
@@ -231,8 +235,8 @@ class CompactionRun:
 
     def _directories(self) -> list[tuple[str, list[Record]]]:
         """Return the directories to publish, the delete delta first: each with its name and the
-        records of its files. One without files is left out; only for a base without rows an
-        empty file is written and recorded.
+        records of its files. A directory without files is left out, but a base gets an empty file,
+        which is written now.
         """
         by_kind: dict[str, list[Record]] = {"insert": [], "delete": []}
         for record in self.records:
@@ -266,22 +270,23 @@ def staging_of(location: str, txn_id: int) -> str:
     return f"{location}/_tmp_compaction_{txn_id}_{uuid.uuid4().hex[:12]}"
 
 
-def staging_txn_of(name: str) -> int | None:
-    """Return the transaction id in a staging directory's name (see also ``staging``); otherwise
-    None.
+def staging_txn_id(name: str) -> int | None:
+    """Return the transaction id in the name of a staging directory of a compaction (see also
+    ``staging``); None for another name.
     """
     staged_match = _STAGED.fullmatch(name)
     return int(staged_match[1]) if staged_match else None
 
 
-def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]) -> list[str]:
-    """Rename the staging directories of compactions whose transactions have ended.
+def rename_dead_staging(fs: FileSystem, location: str, is_open: Callable[[int], bool]) -> list[str]:
+    """Rename the staging directories of compactions whose transactions have ended, so that their
+    workers cannot publish results any more. The caller deletes the directories that this returns.
 
     Such a worker may have slept since it made sure that the compaction was still its own, and may
     put its result into place at any moment. If that result overlapped with a later, size-tiered
     one, readers would read rows twice. So a worker calls this before it lists the directories that
-    it is going to merge. The caller deletes what this returns. (It must be renamed first: in the
-    middle of a deletion, the worker could put some of its files into place.)
+    it is going to merge. (Deletion alone is not enough: in the middle of it, the dead worker could
+    put some of its files into place.)
 
     Args:
         fs: The table's file system.
@@ -294,7 +299,7 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
     """
     renamed_paths = []
     for entry in fs.list_if_there(location):
-        txn_id = staging_txn_of(entry.name)
+        txn_id = staging_txn_id(entry.name)
         if txn_id is None or is_open(txn_id):
             continue
         if entry.name.endswith(_TAKEN_SUFFIX) or not fs.has_directories:
@@ -310,10 +315,10 @@ def take_from_dead(fs: FileSystem, location: str, is_open: Callable[[int], bool]
     return renamed_paths
 
 
-def _remove_halves(fs: FileSystem, path: str, away: str) -> None:
+def _move_halves_away(fs: FileSystem, path: str, away: str) -> None:
     """Rename single halves of pairs, which a dead worker left in the directory ``path``, to
-    ``away-NUMBER``: another engine might read them. A half is renamed: while files are deleted,
-    a half without its mark would look complete.
+    ``away-NUMBER``: another engine might read them. They are not deleted in place: while files are
+    deleted, a half without its mark would look complete.
     """
     entries = fs.list(path)
     names = {entry.name for entry in entries}

@@ -119,8 +119,8 @@ class EventSource:
 
 
 def merge_events(sources: Iterable[EventSource]) -> Iterator[pa.RecordBatch]:
-    """Merge the events of all sources into one ascending order, and yield them in batches, none
-    empty.
+    """Merge the events of all sources into one order, ascending by row id, and yield them in
+    batches, none empty.
 
     Each step finds the batch with the lowest last key, and takes the events up to this key from all
     sources. Only sources with such events are open. If these events have too many bytes, the step
@@ -229,12 +229,12 @@ def compare_with_bound(
 
 
 def key_at(keys: Sequence[npt.NDArray[Any]], at: int) -> Key:
-    """The row id at a place, from the columns of row ids."""
+    """Return the row id at a place, from the columns of row ids."""
     return int(keys[0][at]), int(keys[1][at]), int(keys[2][at])
 
 
 def keys_of(batch: pa.RecordBatch) -> list[Int64s]:
-    """The columns of the row id."""
+    """Return the three columns of the row ids of events, each as 64-bit integers."""
     return [batch.column(name).to_numpy().astype(np.int64) for name in KEYS]
 
 
@@ -244,7 +244,8 @@ def are_among(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
 
 
 def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArray[np.intp]:
-    """Return for each of ``keys`` its place in ``candidates``; -1: it is not there.
+    """Return for each of ``keys`` its place in ``candidates``; -1: it is not there. Both are
+    columns of row ids, in any order.
 
     The numbers of a row id are mixed into one number. Row ids with the same mixed number are then
     compared in full.

@@ -100,8 +100,9 @@ class FoldSpec:
 
 
 def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Record]:
-    """Run a fold, and return a record for each written file; none if no events remain. After an
-    error the files are only closed: whoever removes the staging directory deletes them.
+    """Merge the files of a fold, write the events that remain into new files of the staging
+    directory, and return a record for each; none if no events remain. After an error the files are
+    only closed: whoever removes the staging directory deletes them.
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another
@@ -113,10 +114,10 @@ def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Rec
         if spec.insert_only:
             for read in bucket_fold.inserts:
                 for batch in _plain_rows(read, spec):
-                    output.rows(batch)
+                    output.write_rows(batch)
         else:
-            for live in _remaining_inserts(bucket_fold, spec.row, output.deletes):
-                output.inserts(live)
+            for live in _remaining_inserts(bucket_fold, spec.row, output.write_deletes):
+                output.write_inserts(live)
         return output.close()
 
 
@@ -178,8 +179,8 @@ def _event_source(
     batches: Callable[[], Iterator[pa.RecordBatch]],
     least: Key,
 ) -> EventSource:
-    """Return the events of a file for merging. Reading raises FormatError for a row of another
-    bucket id. ``least``: a lower bound of the row ids in the file.
+    """Return the events of a file as a source for ``merge_events``. Reading raises FormatError for
+    a row of another bucket id. ``least``: a lower bound of the row ids in the file.
     """
 
     def checked_batches() -> Iterator[pa.RecordBatch]:
@@ -212,17 +213,23 @@ def _need_bucket(bucket_fold: BucketFold, batch: pa.RecordBatch) -> None:
 
 
 def _flat(row: RowSchema) -> RowSchema:
+    """Return the columns under the names ``c0``, ``c1``, …."""
     return RowSchema.from_fields((f"c{i}", kind) for i, kind in enumerate(row.types))
 
 
-def write_placed(
+def write_renumbered(
     batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
 ) -> list[Record]:
-    """Write rows under new row ids, and return a record for each file. After an error the files are
-    only closed: whoever removes the staging directory deletes them.
+    """Write rows under new row ids into files of the staging directory, one for each bucket id, and
+    return their records. After an error the files are only closed: whoever removes the staging
+    directory deletes them.
 
-    The columns are the bucket id, the write id, ``rowId``, and the user's columns. The rows come
-    sorted by bucket id and ``rowId``.
+    Args:
+        batches: The rows, sorted by bucket id and ``rowId``. The columns are the bucket id, the
+            write id, ``rowId``, and the user's columns.
+        spec: How to write the rows.
+        partition: The directory below the table's.
+        task: The task, for the names of the files.
 
     Raises:
         WriteError: A value cannot be stored, or a day would be read as another from a file of ours.
@@ -235,11 +242,14 @@ def write_placed(
                 if output.bucket_fold.bucket_id != bucket:
                     records += output.close()
                     output.bucket_fold = _placed_fold(partition, bucket)
-                output.placed(batch.filter(pa.array(buckets == bucket)))
+                output.write_renumbered(batch.filter(pa.array(buckets == bucket)))
         return records + output.close()
 
 
 def _placed_fold(partition: str, bucket_id: int) -> BucketFold:
+    """Return a fold without files to read, which gives the written files their partition and bucket
+    id.
+    """
     return BucketFold(partition, bucket_id, (), (), major=True)
 
 
@@ -251,20 +261,22 @@ class _Output:
         self._fs = filesystem_for(spec.staging)
         self._files: dict[str, StagedFile[Any]] = {}
 
-    def rows(self, batch: pa.RecordBatch) -> None:
+    def write_rows(self, batch: pa.RecordBatch) -> None:
         """Write rows of an insert-only table; columns are matched by position. Raises
         WriteError.
         """
         self._file("insert").writer.write_inserts(self._readable(batch), 0, 0, 0)
 
-    def inserts(self, batch: pa.RecordBatch) -> None:
+    def write_inserts(self, batch: pa.RecordBatch) -> None:
         """Write insert events with the row ids that they have. Raises WriteError."""
         columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
         keys = [batch.column(name) for name in KEYS]
         self._file("insert").writer.rewrite_inserts(self._readable(columns), *keys)
 
-    def placed(self, batch: pa.RecordBatch) -> None:
-        """Write rows of ``write_placed`` that all belong to this bucket. Raises WriteError."""
+    def write_renumbered(self, batch: pa.RecordBatch) -> None:
+        """Write rows of the function ``write_renumbered`` that all belong to this bucket. Raises
+        WriteError.
+        """
         rows = batch.num_rows
         properties = np.full(rows, bucket_codec.encode(self.bucket_fold.bucket_id, 0), np.int32)
         columns = batch.select(range(3, batch.num_columns))
@@ -272,7 +284,8 @@ class _Output:
         readable = self._readable(columns)
         writer.rewrite_inserts(readable, batch.column(1), properties, batch.column(2))
 
-    def deletes(self, batch: pa.RecordBatch) -> None:
+    def write_deletes(self, batch: pa.RecordBatch) -> None:
+        """Write delete events, which have DELETE_COLUMNS."""
         columns = [batch.column(name) for name in DELETE_COLUMNS]
         self._file("delete").writer.write_deletes(*columns)
 
@@ -289,6 +302,7 @@ class _Output:
         return records
 
     def abort(self) -> None:
+        """Close the files as they are; none gets a record."""
         for file in self._files.values():
             file.abort()
 
@@ -334,9 +348,9 @@ class _DeleteEvents:
         self._window: list[Int64s] = empty  # row ids that are to be left out, from here on
 
     def without(self, inserts: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the insert events that no delete event in the window is about (see
-        ``_read_next_deletes``). Batches come in ascending order, and delete events are read up
-        to the last insert event.
+        """Return the insert events that a fold keeps: those whose row ids are not in the window
+        (see ``_read_next_deletes``). Delete events are read up to the last insert event. Calls must
+        give batches in ascending order.
         """
         keys = keys_of(inserts)
         last = key_at(keys, -1)
@@ -349,8 +363,8 @@ class _DeleteEvents:
         return inserts.filter(pa.array(~is_deleted)) if is_deleted.any() else inserts
 
     def drain(self) -> None:
-        """Read the delete events that are left, because a minor fold keeps them although no row
-        follows.
+        """Read the delete events that are left, so that a minor fold hands them to ``keep``,
+        although no row follows. The window is empty afterwards.
         """
         while not self._is_done:
             self._read_next_deletes()
@@ -359,7 +373,7 @@ class _DeleteEvents:
     def _read_next_deletes(self) -> None:
         """Read the next batch of delete events. In a major fold all go into the window of row ids
         to leave out. In a minor fold, only those by the row's own write id do; the others are
-        handed to ``keep``.
+        handed to ``keep``. At the end of the events, note that all are read.
         """
         batch = next(self._events, None)
         if batch is None:

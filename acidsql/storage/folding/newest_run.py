@@ -22,7 +22,7 @@ By both rules there are never more than 12 directories beside the base.
 Results of two compactions must lie one in the other, or apart. If they overlapped, readers would
 take both. So a compaction takes whole directories, up to the newest. If the same rule chooses again
 when more deltas have come, it begins at the same delta, at an older one, or behind all that were
-taken before. Of the other compactions see ``compact.take_from_dead``.
+taken before. Of the other compactions see ``compact.rename_dead_staging``.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ def folds_of(
     table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
 ) -> list[BucketFold]:
     """Return one fold for each bucket id that the visible files of a listing have, sorted by bucket
-    id. The footers of files without event columns are read.
+    id. For a table with row ids, the footers of files without event columns are read.
 
     Raises:
         FormatError: Such a file is damaged, or has no bucket id in its name.
@@ -123,7 +123,7 @@ def plan_compaction(
     anyway: bool = False,
     most_left: int | None = None,
 ) -> tuple[CompactionPlan | None, AcidState]:
-    """Plan a compaction, and sort the directories by Hive's rules.
+    """Plan a compaction. The directory is listed now; nothing is written.
 
     Args:
         fs: The table's file system.
@@ -140,7 +140,8 @@ def plan_compaction(
             ``newest_run``). None: take all deltas, as Hive does.
 
     Returns:
-        The plan, or None if there are too few directories to compact; and the directories' state.
+        The plan, or None if there are too few directories to compact; and the state of all
+        directories by Hive's rules.
 
     Raises:
         FormatError, UnsupportedError: The directory breaks Hive's rules, or is in Hive 2's layout.
@@ -173,8 +174,8 @@ def plan_compaction(
 
 
 def _is_worth_compacting(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
-    """Whether a compaction would change anything. Major: there are originals, aborted write ids in
-    the deltas' range (a rule of our own), or more than one directory. Minor: there is more than
+    """Whether there is enough for a compaction to do. Major: there are originals, aborted write ids
+    in the deltas' range (a rule of our own), or more than one directory. Minor: there is more than
     one delta or delete delta, and not only one delete delta with one delta. The rest is Hive 4's
     rule (``QueryCompactor.Util.isEnoughToCompact``).
     """
@@ -208,7 +209,9 @@ def _files_above_base(listing: Listing) -> Listing:
 
 
 def _deltas_from(listing: Listing, first: int) -> Listing:
-    """Return the listing with only the deltas from a write id on, where a delta begins."""
+    """Return the listing with only the deltas from write id ``first`` on, with which a delta
+    begins.
+    """
     deltas = tuple(delta for delta in listing.state.deltas if delta.min_write_id >= first)
     return replace(
         listing,
@@ -220,7 +223,7 @@ def _deltas_from(listing: Listing, first: int) -> Listing:
 
 
 def _reads_by_bucket(reads: Sequence[FileRead]) -> dict[int, list[FileRead]]:
-    """Group files by bucket id; in each group they keep their order."""
+    """Return bucket id → the files with this bucket id, in the given order."""
     reads_by_bucket: dict[int, list[FileRead]] = {}
     for read in reads:
         reads_by_bucket.setdefault(_bucket_id(read), []).append(read)

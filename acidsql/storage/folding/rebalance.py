@@ -25,7 +25,7 @@ from acidsql.storage.event_records import (
     WRITE_ID,
     Record,
 )
-from acidsql.storage.folding.fold import BucketFold, FoldSpec, live_rows, write_placed
+from acidsql.storage.folding.fold import BucketFold, FoldSpec, live_rows, write_renumbered
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
@@ -41,7 +41,8 @@ def rebalance(
     max_buckets: int,
     order_by: str | None = None,
 ) -> list[Record]:
-    """Spread the live rows evenly over bucket ids, and number them anew from 0 (see the module).
+    """Spread the live rows evenly over bucket ids, number them anew from 0 (see the module), and
+    write them into files of the staging directory.
 
     Rows keep their write ids; with ``order_by`` every row gets the highest one. A first job counts
     the rows, a second one writes them. One task numbers all rows, because all rows are in one
@@ -59,8 +60,8 @@ def rebalance(
         A record for each written file.
 
     Raises:
-        FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may come
-            as Spark's own.
+        FormatError, UnsupportedError, WriteError: The files cannot be folded; the error may come as
+            Spark's own.
     """
     rows = _live_rows(spark, table, folds)
     total, last = rows.selectExpr("count(*)", f"coalesce(max({WRITE_ID}), 0)").collect()[0]
@@ -121,7 +122,7 @@ def _write_function(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         task = current_task()
-        records = write_placed(batches, spec, partition, task)
+        records = write_renumbered(batches, spec, partition, task)
         yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
 
     return run

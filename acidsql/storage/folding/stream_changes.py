@@ -196,7 +196,9 @@ def _change_kinds(feed_read: FeedRead, table: Table) -> npt.NDArray[np.int64]:
 
 
 def _equality_codes(parts: Sequence[pa.Array]) -> Int64s:
-    """Return a number for each value, the same for equal values; -1 for NULL."""
+    """Return a number for each value of these arrays, one array after the other: the same number
+    for equal values, -1 for NULL.
+    """
     values = pa.chunked_array(parts)
     if pa.types.is_floating(values.type):
         values = pc.add(values, 0.0)  # -0.0 is 0.0 in Spark

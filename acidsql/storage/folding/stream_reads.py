@@ -100,28 +100,34 @@ def stream_ddl(table: Table) -> str:
             inside another type; a partition column that is no text, integer or day).
     """
 
-    def refuse(why: str) -> UnsupportedError:
+    def unsupported_error(why: str) -> UnsupportedError:
+        """Return the error that a table cannot be read as a stream, with the reason."""
         return UnsupportedError(
             f"{table.name} cannot be read as a stream: {why}.",
             condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
         )
 
     if not table.is_transactional or table.is_insert_only:
-        raise refuse("only full ACID tables can")
+        raise unsupported_error("only full ACID tables can")
     for column in table.columns:
         if column.type.startswith("char"):
             continue
         if parse_type(column.type).holds("char"):
-            raise refuse(f"its column {column.name} has a CHAR inside")
+            raise unsupported_error(f"its column {column.name} has a CHAR inside")
     for column in table.partition_columns:
         if column.type not in _PARTITION_TYPES:
-            raise refuse(f"its partition column {column.name} has the type {column.type}")
+            raise unsupported_error(
+                f"its partition column {column.name} has the type {column.type}"
+            )
     return ", ".join(
         f"{quote(column.name)} {_shown_type(column.type)}" for column in table.all_columns
     )
 
 
 def _shown_type(kind: str) -> str:
+    """Return Spark's type of a column of a stream: STRING for CHAR, otherwise as a scan
+    shows it.
+    """
     return "string" if kind.startswith("char") else shown_type(kind)
 
 
@@ -143,8 +149,9 @@ def live_reads(
 
 
 def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[StreamRead]:
-    """List the files of changes, and return the reads of the rows that some write ids have
-    inserted; and ``with_deletes`` of those that they deleted.
+    """List the files of changes, and return the reads of the rows that the new write ids have
+    inserted, and ``with_deletes`` also of those that they deleted or overwrote. With
+    ``with_deletes``, delete events are read now, to choose the files.
 
     Raises:
         SnapshotTooOldError: A directory or file is gone, or a rebalance in between gave the rows
@@ -256,9 +263,9 @@ def stream_events(stream_read: StreamRead, table: Table) -> Iterator[tuple[pa.Re
 
 
 def _deleted_row_ids(stream_read: StreamRead) -> _DeletedRowIds | None:
-    """Return the deleted row ids that decide which rows are shown; LIVE: all; NEW: those deleted by
-    their own write id; DELETED: those deleted by a new write id that is not their own. None if
-    there are none.
+    """Read the delete events, and return the row ids that decide which rows are shown. LIVE: all
+    deleted ones; NEW: those deleted by their own write id; DELETED: those deleted by a new write id
+    that is not their own. None if there are none.
     """
     key_batches: list[list[Int64s]] = []
     versions: list[Int64s] = []
@@ -289,13 +296,15 @@ def _delete_events(stream_read: StreamRead) -> Iterator[pa.RecordBatch]:
 
 
 def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
+    """Return for each number whether it is a new write id."""
     distinct, places = np.unique(numbers, return_inverse=True)
     return np.array([int(number) in new for number in distinct], dtype=bool)[places]
 
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
-    """Return the table's columns, partition columns included, from rows that ``read_for_query``
-    gives. CHAR is padded. ``partition``: the directory, whose name has the partition's values.
+    """Return the table's columns as a stream shows them, partition columns included, from rows that
+    ``read_for_query`` gives. CHAR is padded. ``partition``: the directory, whose name has the
+    partition's values.
     """
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):
