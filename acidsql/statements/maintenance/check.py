@@ -25,7 +25,7 @@ from acidsql.storage.checking.directories import (
     check_catalog,
     missing_places,
 )
-from acidsql.storage.checking.job import MOST, TableCheck, too_many
+from acidsql.storage.checking.job import MOST, TableCheck, too_many_findings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
 
@@ -56,7 +56,7 @@ class TableChecks(Family):
         with statement_environment(self._spark), self._keep_files(table):
             findings = sort_findings(self._findings(table, all_rows=all_rows))
         if len(findings) > MOST:
-            findings = [*findings[:MOST], too_many(table.location)]
+            findings = [*findings[:MOST], too_many_findings(table.location)]
         return self.findings_frame(findings)
 
     def findings_frame(self, findings: Sequence[Finding]) -> DataFrame:

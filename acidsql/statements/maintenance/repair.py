@@ -167,7 +167,7 @@ class TableRepairs(TableChecks):
         This reads footers."""
         if self._is_behind_a_link(checking, table, partition_name):
             return "it is behind a link"
-        listing = checking.listed(partition_name)
+        listing = checking.list_or_refuse(partition_name)
         if not isinstance(listing, Listing):
             return listing.message
         (values,) = canonical_partition_values(self._spark, table, [partition_name]).values()

@@ -112,9 +112,9 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 
 
 def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    """Yield a finding if a file that should have no events has some (then nothing else is checked),
-    and with ``all_rows`` where its rows contradict the footer: their number, and in ORC the
-    statistics of their values. Raises FormatError if it cannot be read.
+    """Yield what is wrong with a file that should have no events: that it has some (then nothing
+    else is checked), and with ``all_rows`` where its rows contradict the footer: their number, and
+    in ORC the statistics of their values. Raises FormatError if the file cannot be read.
     """
     if spec.is_parquet:
         # Imported here because few tasks read Parquet.
@@ -125,7 +125,7 @@ def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
             row_count = sum(batch.num_rows for batch in read_parquet(file.path, spec.row))
             yield from _row_count_findings(file, promised, row_count)
         return
-    footer = _footer(file, spec)
+    footer = _read_footer(file, spec)
     info = footer_facts(footer)
     if info.is_acid:
         yield Finding(
@@ -143,9 +143,9 @@ def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     yield from _totals_findings(file, totals)
 
 
-def _footer(file: CheckedFile, spec: CheckSpec) -> Footer:
-    """Read the footer. With ``all_rows``, also check the stripes and their indexes; no reader of
-    rows reads these indexes. Raises FormatError if one of them is damaged.
+def _read_footer(file: CheckedFile, spec: CheckSpec) -> Footer:
+    """Return the footer of an ORC file. With ``all_rows``, also check the stripes and their
+    indexes; no reader of rows reads these indexes. Raises FormatError if one of them is damaged.
     """
     with filesystem_for(file.path).open_input(file.path) as opened:
         end = file.size if file.length is None else file.length
@@ -166,6 +166,7 @@ def _user_columns(footer: Footer, parent: int, spec: CheckSpec) -> list[tuple[in
 
 
 def _row_count_findings(file: CheckedFile, promised: int, rows: int) -> Iterator[Finding]:
+    """Yield a finding if there are not as many rows as the footer promises."""
     if promised != rows:
         yield _contradiction(file, f"The footer says {promised} rows, and there are {rows}.")
 
@@ -180,6 +181,7 @@ def _totals_findings(file: CheckedFile, totals: Totals) -> Iterator[Finding]:
 
 
 def _contradiction(file: CheckedFile, message: str) -> Finding:
+    """Return the finding that a file's footer contradicts its contents."""
     return Finding(file.path, "FOOTER_CONTRADICTS_CONTENTS", message)
 
 
@@ -191,7 +193,7 @@ def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     ``all_rows`` each event. A file without event columns gives one finding, and is not checked
     further. Raises FormatError if it cannot be read.
     """
-    footer = _footer(file, spec)
+    footer = _read_footer(file, spec)
     info = footer_facts(footer)
     if not info.is_acid:
         yield Finding(
@@ -253,6 +255,7 @@ def _last_stripe_keys(info: FileInfo) -> list[Key] | None:
 
 
 def _parse_numbers(text: bytes) -> tuple[int, ...]:
+    """Return the integers of a text such as ``1,2,3``. Raises ValueError for another text."""
     return tuple(map(int, text.decode().split(",")))
 
 
@@ -263,16 +266,22 @@ class EventFaults:
     _first_of_condition: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     def note(self, condition: str, wrong: _Flags, keys: Sequence[Int64s], message: str) -> None:
-        """Note the events whose flag in ``wrong`` is set; nothing if none is. ``keys``: the columns
-        of all events' row ids. ``{}`` in the message becomes the first such event's row id.
+        """Count the events whose flag in ``wrong`` is set under a condition; do nothing if none is.
+
+        Args:
+            condition: The condition of the finding.
+            wrong: A flag for each event.
+            keys: The columns of all these events' row ids.
+            message: The message. ``{}`` in it becomes the first wrong event's row id. Only a
+                condition's first message is kept.
         """
         if wrong.any():
             self.add(condition, [column[wrong] for column in keys], message)
 
     def add(self, condition: str, keys: Sequence[Int64s], message: str) -> None:
-        """Note the events with these row ids, given as three columns; nothing if there are none.
-        ``{}`` in the message becomes the first one's row id. Only a condition's first message is
-        kept.
+        """Count the events with these row ids, given as three columns, under a condition; do
+        nothing if there are none. ``{}`` in the message becomes the first one's row id. Only a
+        condition's first message is kept.
         """
         if len(keys[0]):
             count, first = self._first_of_condition.get(
@@ -281,7 +290,7 @@ class EventFaults:
             self._first_of_condition[condition] = (count + len(keys[0]), first)
 
     def findings(self, path: str) -> Iterator[Finding]:
-        """Yield one finding for each condition: the first event's message, and how many
+        """Yield one finding for each condition: the message of the first event, and how many events
         there are.
         """
         for condition, (count, message) in self._first_of_condition.items():
@@ -291,7 +300,16 @@ class EventFaults:
 
 @dataclass(slots=True)
 class _Rows:
-    """Reads the events of a file, and remembers what is wrong: how often, and where first."""
+    """Checks the events of a file, batch by batch, and remembers what is wrong: how often, and
+    where first.
+
+    Attributes:
+        file: The file.
+        spec: What all tasks of the check know.
+        info: The facts of the file's footer.
+        index: The last row id of each stripe, as the footer has it; None: it has none.
+        totals: The statistics of the columns.
+    """
 
     file: CheckedFile
     spec: CheckSpec
@@ -437,5 +455,5 @@ class _Rows:
 
 
 def row_id_text(key: Key) -> str:
-    """The text of a row id in messages."""
+    """Return the text of a row id for messages: ``row id (1, 2, 3)``."""
     return f"row id ({', '.join(map(str, key))})"

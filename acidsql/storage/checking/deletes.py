@@ -67,11 +67,14 @@ def check_deletes(bucket: BucketFold, place: str) -> list[Finding]:
 
 
 def _message(bucket: BucketFold, fault: str) -> str:
+    """Return the sentence that a bucket has a fault."""
     return f"In bucket {bucket.bucket_id}, {fault}."
 
 
 class _Deletes:
-    """The delete events of a bucket, read along with its rows. Repeated ones are noted."""
+    """The delete events of a bucket, read along with its rows. Repeated ones are noted in
+    ``noted``.
+    """
 
     def __init__(self, bucket: BucketFold, noted: EventFaults) -> None:
         self._noted = noted
@@ -85,9 +88,10 @@ class _Deletes:
         self._is_done = False
 
     def unmatched_deletes(self, rows: Sequence[Int64s], last: Key) -> list[Int64s]:
-        """Return the deleted row ids up to ``last``, which is the highest of these rows' ids, that
-        match none of these rows and no earlier row. Each is returned once, by the first call
-        that reaches it.
+        """Return the deleted row ids, as three columns, up to ``last``, which is the highest of
+        these rows' ids, that match none of these rows and no earlier row. Each is returned once, by
+        the first call that reaches it. Delete events are read up to ``last``; calls must come in
+        ascending order.
         """
         while not self._is_done and self._reached <= last:
             self._read_next_deletes()

@@ -58,13 +58,13 @@ class CatalogFacts:
 
 
 def place_of(table: Table, partition: str) -> str:
-    """Return the path of the table's directory ("" as partition), or of a partition's."""
+    """Return the path of the directory of a table's partition; of the table's own for ""."""
     return f"{table.location}/{partition}".rstrip("/")
 
 
 def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) -> dict[str, Finding]:
-    """Return a finding for each partition whose directory is missing, by the partition's name. If
-    the table's own directory is missing, return that one alone, by the name "".
+    """Return partition → a finding, for each partition whose directory is missing. If the table's
+    own directory is missing, return only the finding about that, under "".
     """
     if not fs.exists(table.location):
         return {"": Finding(table.location, "TABLE_DIRECTORY_MISSING", "There is no directory.")}
@@ -115,7 +115,7 @@ def check_catalog(
 
 
 def paths_of(listing: Listing) -> Iterator[str]:
-    """Yield the paths of all files that a reader reads."""
+    """Yield the paths of all files of a listing: those that a reader reads."""
     for file in (*listing.data, *listing.deletes):
         yield file.path
     for group in listing.originals:
@@ -325,20 +325,26 @@ def _deltas_in(fs: FileSystem, path: str) -> dict[str, AcidDirectory]:
 
 
 def _is_marked(fs: FileSystem, path: str) -> bool:
+    """Whether a directory has the mark of a half of a pair. The directory is listed."""
     return any(child.name == PAIRED_FILE for child in fs.list_if_there(path))
 
 
 def _replaces(newer: AcidDirectory, older: AcidDirectory) -> bool:
+    """Whether a reader of the newer directory needs no events of the older one, by the ranges of
+    write ids in their names.
+    """
     if newer.kind is DirectoryKind.BASE:
         return older.max_write_id <= newer.max_write_id
     return _is_inside(older, newer)
 
 
 def _twin(name: str) -> str:
+    """Return the name of the other half of a pair."""
     return name.removeprefix("delete_") if name.startswith("delete_") else f"delete_{name}"
 
 
 def _is_inside(inner: AcidDirectory, outer: AcidDirectory) -> bool:
+    """Whether the range of write ids of one directory lies inside of another's."""
     return outer.min_write_id <= inner.min_write_id and inner.max_write_id <= outer.max_write_id
 
 

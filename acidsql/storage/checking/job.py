@@ -82,8 +82,9 @@ class TableCheck:
     def run(
         self, spark: SparkSession, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
     ) -> list[Finding]:
-        """Return all findings; if the table's own directory is missing, this one alone. Directories
-        are listed in threads of the driver, files are read in Spark tasks.
+        """Check the table, and return all findings; if the table's own directory is missing, only
+        the finding about that. Directories are listed in threads of the driver, files are read in
+        Spark tasks.
 
         Args:
             spark: The session, which runs the tasks.
@@ -95,22 +96,24 @@ class TableCheck:
             return list(missing.values())
         findings, listings = list(missing.values()), dict[str, Listing]()
         places = [name for name in catalog_facts.partitions if name not in missing]
-        for name, listed in zip(places, run_in_threads(self.listed, places), strict=True):
+        for name, listed in zip(places, run_in_threads(self.list_or_refuse, places), strict=True):
             if isinstance(listed, Listing):
                 listings[name] = listed
             else:
                 findings.append(listed)
         findings += check_names(self.table, found_files, catalog_facts, listings.values())
-        for pairs in run_in_threads(lambda name: self._pairs(name, listings.get(name)), places):
+        for pairs in run_in_threads(
+            lambda name: self._pair_findings(name, listings.get(name)), places
+        ):
             findings += pairs
         for name, listing in listings.items():
             findings += check_overlaps(listing, place_of(self.table, name))
         of_files, works = self._works_to_check(found_files, listings, places)
         return [*findings, *of_files, *_run_check_job(spark, _work_by_task(works), self._spec())]
 
-    def listed(self, partition: str) -> Listing | Finding:
-        """Return what a reader reads of a table or partition, or a finding why readers
-        refuse it.
+    def list_or_refuse(self, partition: str) -> Listing | Finding:
+        """List a table or partition as a reader does, and return the listing, or the finding why
+        readers refuse the directory.
         """
         try:
             (listing,) = list_table(
@@ -122,7 +125,7 @@ class TableCheck:
             return Finding(path, "UNREADABLE_DIRECTORY", error.message)
         return listing
 
-    def _pairs(self, partition: str, listing: Listing | None) -> list[Finding]:
+    def _pair_findings(self, partition: str, listing: Listing | None) -> list[Finding]:
         return check_pairs(self.fs, place_of(self.table, partition), listing)
 
     def _works_to_check(
@@ -131,9 +134,9 @@ class TableCheck:
         listings: dict[str, Listing],
         places: Collection[str],
     ) -> tuple[list[Finding], list[CheckWork]]:
-        """Return what to look at, with the findings that came up meanwhile: each file that readers
-        of this version or an older one need, of the partitions in ``places``. The files of one
-        bucket are one piece of work if their row ids are to be compared.
+        """Return findings and work: each file that readers of this version or an older one need, of
+        the partitions in ``places``; and the findings that came up while these were sought. The
+        files of one bucket are one piece of work if their row ids are to be compared.
         """
         findings: list[Finding] = []
         works: list[CheckWork] = []
@@ -239,12 +242,14 @@ class TableCheck:
 
 
 def _not_compared(place: str, subject: str, reason: str) -> Finding:
+    """Return the finding that row ids (``subject``) were not compared, with the reason."""
     return Finding(place, "NOT_COMPARED", f"{subject} were not compared with rows: {reason}")
 
 
 def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
-    """Return the findings of one piece of work; it runs in a task. Row ids are compared only if no
-    file has an error and all can be read; otherwise a finding NOT_COMPARED says so.
+    """Check the files of one piece of work, and return the findings; this runs in a task. Row ids
+    are compared only if no file has an error and all can be read; otherwise a finding NOT_COMPARED
+    says so.
     """
     findings = [finding for file in work.files for finding in check_file(file, spec)]
     if work.fold is None:
@@ -261,7 +266,9 @@ def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
 
 
 def _work_by_task(works: Iterable[CheckWork]) -> list[list[CheckWork]]:
-    """Divide the work into tasks, in order. Small files share a task."""
+    """Divide the work into tasks, in order. Small files share a task: up to 64 MiB and 256
+    files.
+    """
     tasks: list[list[CheckWork]] = []
     bytes_left = files_left = 0
     for work in works:
@@ -301,17 +308,17 @@ def _check_function(
 
 
 def check_task(works: Iterable[CheckWork], spec: CheckSpec) -> list[Finding]:
-    """Return the findings of a task. Once there are more than 200, return the first 200 and one
-    that says so, and look at no more work.
+    """Check the files of a task, and return the findings. Once there are more than 200, return the
+    first 200 and one that says so, and look at no more work.
     """
     findings: list[Finding] = []
     for work in works:
         findings += check_work(work, spec)
         if len(findings) > _OF_TASK:
-            return [*findings[:_OF_TASK], too_many(work.place)]
+            return [*findings[:_OF_TASK], too_many_findings(work.place)]
     return findings
 
 
-def too_many(path: str) -> Finding:
-    """The finding that says that others are not shown."""
+def too_many_findings(path: str) -> Finding:
+    """Return the finding that there are more findings than are shown."""
     return Finding(path, "TOO_MANY_FINDINGS", "There are more findings than are shown.")

@@ -30,7 +30,13 @@ _LOW = (1 << 32) - 1
 
 @dataclass(slots=True)
 class _Column:
-    """What the footer says about a column, and what its values have come to so far."""
+    """What the footer says about a column, and what its values have come to so far.
+
+    Attributes:
+        name: The column's name.
+        promised: The result of ``_promised_statistics``.
+        measured: The same facts of the values that have been added.
+    """
 
     name: str
     promised: dict[str, Any]
@@ -54,15 +60,18 @@ class _Column:
             self._plus("sum", pc.sum(pc.binary_length(array)).as_py())
 
     def _bounds(self, array: pa.Array) -> None:
+        """Widen the measured bounds to those of an array."""
         bounds = pc.min_max(array).as_py()
         self.measured["least"] = min(self.measured.get("least", bounds["min"]), bounds["min"])
         self.measured["greatest"] = max(self.measured.get("greatest", bounds["max"]), bounds["max"])
 
     def _plus(self, name: str, more: int) -> None:
+        """Add to a measured number."""
         self.measured[name] = self.measured.get(name, 0) + more
 
     @property
     def is_wrong(self) -> bool:
+        """Whether a measured fact is not as promised."""
         # A promise about no values is none.
         return any(
             self.measured.get(name, number) != number for name, number in self.promised.items()
@@ -70,7 +79,8 @@ class _Column:
 
 
 class Totals:
-    """The columns of a file.
+    """Compares the values of a file's columns with the statistics in its footer: ``add`` all
+    batches, then ask for ``wrong``.
 
     Args:
         footer: The file's footer.
@@ -86,7 +96,7 @@ class Totals:
         ]
 
     def add(self, arrays: Sequence[pa.Array]) -> None:
-        """Add the values of a batch, the columns in order."""
+        """Add the values of a batch, the columns in the order of ``columns``."""
         for column, array in zip(self._columns, arrays, strict=False):
             if column.promised:
                 column.add(array)
@@ -131,4 +141,5 @@ def _promised_statistics(footer: Footer, number: int, hive_type: str) -> dict[st
 
 
 def _zigzag_decoded(number: int) -> int:
+    """Return the signed number that ORC's zigzag encoding stores as this number."""
     return (number >> 1) ^ -(number & 1)
