@@ -16,7 +16,7 @@ from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.foreign import ForeignTable, acid_table
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.pruning.reachable import list_on_executors, listing_problem
-from acidsql.storage.tables.hive2 import old_update
+from acidsql.storage.tables.hive2 import find_old_update
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -324,7 +324,9 @@ def _hive2_update_file(directories: Sequence[str]) -> str | None:
     for place in directories[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):
-            if entry.is_dir and (old_file := old_update(entry, files.list_if_there(entry.path))):
+            if entry.is_dir and (
+                old_file := find_old_update(entry, files.list_if_there(entry.path))
+            ):
                 return old_file
     return None
 

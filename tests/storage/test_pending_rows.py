@@ -19,7 +19,7 @@ from acidsql.storage.orc.pending_rows import PendingRows
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.events import orc_reader
 from acidsql.storage.tables import parquet as parquet_file
-from acidsql.storage.tables.parquet import ParquetFileWriter, few_of_parquet, read_parquet
+from acidsql.storage.tables.parquet import ParquetFileWriter, read_few_parquet_rows, read_parquet
 from acidsql.storage.writing import plain_file
 from acidsql.storage.writing.plain_file import PlainFileWriter
 
@@ -113,6 +113,6 @@ def test_few_rows_of_a_small_file_may_be_large(tmp_path):
     for path, rows in zip(paths, (found, found[:0]), strict=True):
         pq.write_table(rows, path)
     assert sum(map(os.path.getsize, paths)) < 100_000 < found.nbytes // 50
-    assert few_of_parquet(paths, 100, found.nbytes * 2) == found
-    assert few_of_parquet(paths, 100, found.nbytes // 2) is None
-    assert few_of_parquet(paths, 99, found.nbytes * 2) is None
+    assert read_few_parquet_rows(paths, 100, found.nbytes * 2) == found
+    assert read_few_parquet_rows(paths, 100, found.nbytes // 2) is None
+    assert read_few_parquet_rows(paths, 99, found.nbytes * 2) is None

@@ -24,7 +24,7 @@ from acidsql.statements.queries.table_rows import TableRows, check_after_block
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.pruning.inventory import UNKNOWN, FoundFile
-from acidsql.storage.tables.file_info import is_our_file, rows_of
+from acidsql.storage.tables.file_info import is_our_file, row_count_and_problem
 
 _DDL = (
     "table string, partition string, rows bigint, deleted_rows bigint, live_bytes bigint, "
@@ -242,7 +242,10 @@ def _count_rows(
         not tell, a file may have rows that readers skip, or there are more deletes than rows.
     """
     footers = run_in_threads(
-        lambda file: rows_of(file.file, file.path, file.length, file.kind, file.problem), files
+        lambda file: row_count_and_problem(
+            file.file, file.path, file.length, file.kind, file.problem
+        ),
+        files,
     )
     inserted = deleted = 0
     for file, (rows, problem) in zip(files, footers, strict=True):

@@ -63,7 +63,7 @@ def is_acid(names: Iterable[str]) -> bool:
 
 
 def read_file_info(path: str, length: int | None = None) -> FileInfo:
-    """Read a file's footer. An empty file counts as a file without rows and columns.
+    """Return the facts in a file's footer. An empty file counts as a file without rows and columns.
 
     Args:
         path: The file's path.
@@ -102,7 +102,8 @@ def footer_facts(footer: orc_footer.Footer) -> FileInfo:
 
 
 def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Fill in the number of rows of files, and the problems with them, in a Spark task.
+    """Read the footers of files, in a Spark task, and fill in their numbers of rows and their
+    problems.
 
     Args:
         batches: The columns are ``path``; ``rows``: the file's committed length, if it is not the
@@ -118,7 +119,9 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     input_columns = ("file", "path", "rows", "kind", "problem")
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in input_columns)
-        row_counts = run_in_threads(lambda row: rows_of(*row), zip(*columns, strict=True))
+        row_counts = run_in_threads(
+            lambda row: row_count_and_problem(*row), zip(*columns, strict=True)
+        )
         rows = pa.array((rows for rows, _ in row_counts), pa.int64())
         problems = pa.array((problem for _, problem in row_counts), pa.string())
         for name, column in (("rows", rows), ("problem", problems)):
@@ -126,7 +129,7 @@ def count_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield batch
 
 
-def rows_of(
+def row_count_and_problem(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
     """Return the number of rows of an ORC or Parquet file, and the problem with the file; one or
@@ -163,8 +166,8 @@ def is_our_file(path: str, length: int | None) -> bool:
 
 
 def _rows_of_parquet(path: str) -> tuple[int | None, str | None]:
-    """Return the rows of a Parquet file, and what is wrong with it: None if nothing is, "" for a
-    file of another kind.
+    """Return the number of rows of a Parquet file, or None, and what is wrong with the file: None
+    if nothing is, "" if it is of another kind.
     """
     from acidsql.storage.tables.parquet import (  # see plain_file.insert_writer
         MAGIC,

@@ -34,7 +34,7 @@ def refuse_old_updates(directory: Entry, children: Iterable[Entry]) -> None:
     Raises:
         UnsupportedError: The delta has such events.
     """
-    if old_update(directory, children) is not None:
+    if find_old_update(directory, children) is not None:
         table = directory.path.rpartition("/")[0]
         raise UnsupportedError(
             f"'{directory.path}' has updates or deletes in the layout of Hive 2, which no reader "
@@ -43,9 +43,9 @@ def refuse_old_updates(directory: Entry, children: Iterable[Entry]) -> None:
         )
 
 
-def old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
-    """Return the path of a file of a delta with updates or deletes in Hive 2's layout; None if
-    there is none.
+def find_old_update(directory: Entry, children: Iterable[Entry]) -> str | None:
+    """Return the path of a file with updates or deletes in Hive 2's layout in a directory; None if
+    there is none, or the directory is no delta.
 
     Footers are read only if the delta has no ``_orc_acid_version``.
     """

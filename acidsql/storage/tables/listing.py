@@ -98,10 +98,18 @@ def list_table(
     plain: bool = False,
     history_is_kept: bool = False,
 ) -> list[Listing]:
-    """List the given partition directories below ``location`` (``[""]``: the table itself).
+    """List the given partition directories below ``location`` (``[""]``: the table itself), and
+    return a listing for each, in the given order.
 
-    ``plain``: list as ``list_plain`` does. ``history_is_kept``: do not refuse a snapshot whose
-    files compactions have replaced, if the files are still there.
+    Args:
+        fs: The table's file system.
+        location: The table's directory.
+        partitions: The directories below it.
+        write_ids: The valid write ids of the snapshot.
+        txns: The valid transactions of the snapshot.
+        plain: The table is insert-only: list as ``list_plain`` does.
+        history_is_kept: Do not refuse a snapshot whose files compactions have replaced, if the
+            files are still there.
 
     Raises:
         FormatError: A directory breaks Hive's rules, or the cleaner has deleted needed files.
@@ -114,6 +122,9 @@ def list_table(
         raise directory_gone_error(location, error) from error
 
     def list_partition(partition: str) -> Listing:
+        """Return the listing of one partition. Raises SnapshotTooOldError if its directory is
+        missing.
+        """
         path = f"{location}/{partition}" if partition else location
         make = list_plain if plain else list_directory
         try:
@@ -134,9 +145,19 @@ def list_directory(
     history_is_kept: bool = False,
     since: ValidWriteIdList | None = None,
 ) -> Listing:
-    """List one table or partition directory of a full-ACID table.
+    """List one table or partition directory of a full-ACID table, and return the files that a
+    snapshot reads.
 
-    ``history_is_kept``, ``since``: see ``acid_state``.
+    Args:
+        fs: The table's file system.
+        path: The directory.
+        partition: Its path below the table's directory, for the listing.
+        write_ids: The valid write ids of the snapshot.
+        txns: The valid transactions of the snapshot.
+        history_is_kept: Do not refuse a snapshot whose files compactions have replaced, if the
+            files are still there.
+        since: An older snapshot whose reader wants all later events: compacted bases that hold some
+            of these are left out, and the directories that they have replaced are read.
 
     Raises:
         FileNotFoundError: The directory is missing.
@@ -166,7 +187,7 @@ def list_directory(
 def list_published(
     fs: FileSystem, location: str, directories: Iterable[str], *, plain: bool = False
 ) -> list[Listing]:
-    """List the files of directories that a statement of this transaction has published: one listing
+    """List directories that a statement of this transaction has published, and return one listing
     for each partition. Without ``plain``, files without event columns are left out.
 
     Whether the directories' write ids are valid is not asked.
@@ -208,11 +229,20 @@ def list_plain(
     *,
     history_is_kept: bool = False,
 ) -> Listing:
-    """List one directory of an insert-only table: all files are originals, a group for each base or
-    delta.
+    """List one directory of an insert-only table, and return the files that a snapshot reads: all
+    are originals, a group for each base or delta.
 
     Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
     ``hive.mm.allow.originals`` is false, too).
+
+    Args:
+        fs: The table's file system.
+        path: The directory.
+        partition: Its path below the table's directory, for the listing.
+        write_ids: The valid write ids of the snapshot.
+        txns: The valid transactions of the snapshot.
+        history_is_kept: Do not refuse a snapshot whose files compactions have replaced, if the
+            files are still there.
 
     Raises:
         FileNotFoundError: The directory is missing.
@@ -240,9 +270,10 @@ def list_plain(
 def _list_event_files(
     fs: FileSystem, entry: Entry, directory: AcidDirectory
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
-    """List the event files of a base, delta or delete delta, and its files without event columns
-    (of a delete delta, none); without empty ones. Raises FormatError for an unknown name in a
-    base or a damaged side file, and UnsupportedError for Hive 2's layout.
+    """List a base, delta or delete delta, and return its event files, and as a group (or none) its
+    files without event columns; of a delete delta these are left out. Empty files are left out.
+    Raises FormatError for an unknown name in a base or a damaged side file, and UnsupportedError
+    for Hive 2's layout.
     """
     children = [child for child in fs.list(entry.path) if not child.is_dir]
     names = {child.name for child in children}
@@ -275,7 +306,7 @@ def _originals_of_directory(files: Sequence[Entry], directory: AcidDirectory) ->
 
 
 def _check_base(children: Iterable[Entry]) -> None:
-    """Raise FormatError for a file with an unknown name: Hive reads every visible file of a
+    """Raise FormatError if a file of a base has an unknown name: Hive reads every visible file of a
     base.
     """
     for child in children:
@@ -286,10 +317,11 @@ def _check_base(children: Iterable[Entry]) -> None:
 
 
 def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | None:
-    """Return the committed bytes of a streamed file: the last of the longs in its side file.
+    """Read the side file of a streamed file, and return the committed bytes: the last of the longs
+    in the side file.
 
-    None if ``siblings``, the names beside it, have no side file: then the whole file is committed.
-    0 if the side file has no whole long. Raises FormatError for a negative length.
+    None if ``siblings``, the names beside the file, have no side file: then the whole file is
+    committed. 0 if the side file has no whole long. Raises FormatError for a negative length.
     """
     side_file = f"{entry.name}{FLUSH_LENGTH_SUFFIX}"
     if side_file not in siblings:
@@ -335,8 +367,8 @@ def _refuse_partitions(entries: Iterable[Entry]) -> None:
 
 
 def _walk_files(fs: FileSystem, entry: Entry) -> list[Entry]:
-    """List the files below a directory, at any depth, in the order of their paths; without hidden
-    and empty files, and not those in a base or delta.
+    """Return the files below a directory, at any depth, sorted by name in each directory; without
+    hidden and empty files, and not those in a base or delta.
     """
     files = []
     for child in sorted(fs.list(entry.path), key=lambda child: child.name):
@@ -350,6 +382,7 @@ def _walk_files(fs: FileSystem, entry: Entry) -> list[Entry]:
 
 
 def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
+    """Whether all events that a base or delta may have, by its name, are visible."""
     # A base has events of every write id from 1 on, a delta those of the range in its name.
     first = 1 if directory.kind is DirectoryKind.BASE else directory.min_write_id
     last = directory.max_write_id

@@ -23,7 +23,7 @@ _MISSING = "__acidsql_missing"
 
 
 def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
-    """Return the user's columns: the names in the file, and Hive's type texts.
+    """Return the user's columns of a file: their names in the file, and Hive's type texts.
 
     Args:
         path: A file of events (the columns are the fields of ``row``), or any other ORC file.
@@ -53,6 +53,7 @@ def _user_columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
 
 
 def _node(number: int, types: Sequence[OrcType]) -> HiveType:
+    """Return the type with this number as Hive's, with all that is inside of it."""
     orc = types[number]
     children = tuple(_node(child, types) for child in orc.children)
     return HiveType(orc.kind, orc.parameters, children, orc.names)
@@ -83,7 +84,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, FileColumnNames]
     statement, in all partitions. For compactions and streams, one footer of each directory is read.
 
     Raises:
-        FormatError: A file does not have the six event columns.
+        FormatError: A file that was read does not have the six event columns.
     """
     writers = {file.place: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
@@ -100,7 +101,7 @@ def _writer(file: EventFile) -> str:
 
 
 def _read_column_names(path: str) -> FileColumnNames:
-    """Read the names and types of a file's columns. Raises FormatError if it is no file of
+    """Return the names and types of a file's columns. Raises FormatError if it is no file of
     events.
     """
     info = read_file_info(path)
@@ -113,14 +114,15 @@ def _read_column_names(path: str) -> FileColumnNames:
 
 def column_types(path: str) -> tuple[HiveType, ...]:
     """Return the types of the user's columns in a file, without what is inside of nested types.
-    Raises FormatError.
+    Raises FormatError if it is not ORC, or is damaged.
     """
     return read_file_info(path).row_types
 
 
 def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
-    """Return the types of the user's columns in all files: path of the directory of event files →
-    types, and path of a file without event columns → types. Raises FormatError.
+    """Return path → the types of the user's columns. The paths are those of the directories of
+    event files, and those of the files without event columns. Footers are read. Raises FormatError
+    if a file is not ORC, or is damaged.
     """
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
@@ -137,16 +139,20 @@ def files_with_lost_days(paths: Sequence[str]) -> set[str]:
 
 
 def _may_have_lost_days(path: str) -> bool:
+    """Whether a file may hold days which Spark's reader shows as others, by its footer."""
     return may_hold_lost_days(_footer(path))
 
 
 def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
-    """Whether Spark's reader shows other values than Hive's of one of these files of any writer.
+    """Whether Spark's reader may show other values than Hive's for one of these files of any
+    writer: old days, or columns whose type was changed since.
 
-    ``types``: the types of the table's columns. Reads all footers. Raises FormatError.
+    ``types``: the types of the table's columns. Reads all footers. Raises FormatError if a file is
+    not ORC, or is damaged.
     """
 
     def is_misread(path: str) -> bool:
+        """Whether Spark's reader may show other values than Hive's for this file."""
         footer = _footer(path)
         return may_hold_lost_days(footer) or any(
             map(is_cast, footer_facts(footer).row_types, types)
@@ -156,6 +162,7 @@ def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
 
 
 def _footer(path: str) -> Footer:
+    """Read and return the footer of an ORC file. Raises FormatError if it is damaged."""
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         return read_footer(file, length_of(file))
 
@@ -168,7 +175,8 @@ def has_no_names(names: Sequence[str]) -> bool:
 
 
 def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names by which to read ``columns`` from a file that has them at these positions.
+    """Return the names by which to read a table's columns from a file that has them at the same
+    positions.
 
     Args:
         names: The file's names; fewer than ``columns`` if columns were added later.

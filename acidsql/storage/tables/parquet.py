@@ -31,7 +31,7 @@ from acidsql.storage.orc.row_schema import (
     places_of_fields,
 )
 from acidsql.storage.orc.writer import FileStats
-from acidsql.storage.tables.parquet_types import hive_type, parquet_misfit, plain
+from acidsql.storage.tables.parquet_types import hive_type, parquet_misfit, plain_type
 
 MAGIC = b"PAR1"  # a Parquet file's first bytes, and its last
 COMPRESSION = "parquet.compression"  # the property's name in Hive and Spark
@@ -39,7 +39,7 @@ _COMPRESSIONS = ("snappy", "gzip", "zstd", "uncompressed")
 _ROW_GROUP_BYTES = 64 * 1024 * 1024  # in memory, before encoding
 _ROW_GROUP_ROWS = 1_000_000
 _BATCH_ROWS = 1024  # few, because the file does not say how many bytes a row has
-_FEW_ROWS = 64  # of a batch of ``few_of_parquet``
+_FEW_ROWS = 64  # of a batch of ``read_few_parquet_rows``
 
 # Keys of the footers of Spark and Hive.
 _SPARK, _OLD_SPARK = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
@@ -115,6 +115,7 @@ class ParquetFileWriter:
             self._file.close()
 
     def _write(self, rows: pa.Table) -> None:
+        """Write these rows as one row group."""
         self._parquet.write_table(rows, row_group_size=rows.num_rows)
         self._rows += rows.num_rows
         self._groups += 1
@@ -130,7 +131,9 @@ def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
     """
     with _open_parquet(path) as reader:
         _need_readable(path, reader, schema)
-        kinds = pa.schema([field.with_type(plain(field.type)) for field in reader.schema_arrow])
+        kinds = pa.schema(
+            [field.with_type(plain_type(field.type)) for field in reader.schema_arrow]
+        )
         calendar = CALENDAR_JULIAN_DATES if _has_old_days(reader) else CALENDAR_PROLEPTIC
         for batch in reader.iter_batches(_BATCH_ROWS):
             yield _conform_batch(batch.cast(kinds), schema, calendar)
@@ -158,12 +161,13 @@ def need_wall_clocks(paths: Sequence[str]) -> None:
 
 
 def _inspect(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
+    """Call a function with the reader of a file. Raises FormatError if it is no Parquet file."""
     with _open_parquet(path) as reader:
         look(reader)
 
 
 def columns_of_parquet(path: str) -> list[tuple[str, str]]:
-    """Return the names and Hive types of a file's columns.
+    """Return the names and Hive type texts of a file's columns.
 
     Raises:
         FormatError: The file is not Parquet, a column's type does not exist in Hive, or timestamps
@@ -182,9 +186,10 @@ def rows_of_parquet(path: str) -> int:
         return int(reader.metadata.num_rows)
 
 
-def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table | None:
-    """Return all rows of files of one schema, as they are. None if they have more than ``limit``
-    rows, or more than ``bytes_max`` bytes once they are decoded. Raises FormatError.
+def read_few_parquet_rows(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table | None:
+    """Return all rows of files of one schema, as they are. None if there are more than ``limit``
+    rows, or more than ``bytes_max`` bytes of decoded rows. Raises FormatError if a file is no
+    Parquet file, or is damaged.
     """
     parts, count, size = list[pa.Table](), 0, 0
     for path in paths:
@@ -204,6 +209,9 @@ def few_of_parquet(paths: Sequence[str], limit: int, bytes_max: int) -> pa.Table
 
 @contextmanager
 def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file for the block, and give its reader. Raises FormatError for damage, also
+    for errors of decoding in the block.
+    """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         yield pq.ParquetFile(pa.PythonFile(file, mode="r"))
 
@@ -283,7 +291,7 @@ def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
 
 def _hive_type(path: str, kind: pa.DataType) -> str:
     """Return Hive's type for a column of a file. Raises FormatError if Hive has no such type."""
-    type_name = hive_type(plain(kind))
+    type_name = hive_type(plain_type(kind))
     if type_name is None:
         raise FormatError(f"'{path}' has a column of type {kind}, which is not in Hive", path=path)
     return type_name

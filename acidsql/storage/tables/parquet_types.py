@@ -20,22 +20,22 @@ _HIVE_TYPES = {
 _DIGITS = {32: 10, 64: 20}  # of an integer's bits, as Spark counts them
 
 
-def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type as Parquet stores it. Arrow has several types for one, and the file notes
-    which.
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type as Parquet stores it, nested types too. Arrow has several types for one
+    (``large_string``, dictionaries …), and the file notes which.
     """
     is_a = pa.types
     if is_a.is_dictionary(kind):
-        return plain(kind.value_type)
+        return plain_type(kind.value_type)
     if is_a.is_large_string(kind) or is_a.is_string_view(kind):
         return pa.string()
     if is_a.is_large_binary(kind) or is_a.is_binary_view(kind):
         return pa.binary()
     if is_a.is_map(kind):
-        return pa.map_(plain(kind.key_type), plain(kind.item_type))
+        return pa.map_(plain_type(kind.key_type), plain_type(kind.item_type))
     if is_a.is_struct(kind):
-        return pa.struct([pa.field(field.name, plain(field.type)) for field in kind])
-    return pa.list_(plain(kind.value_type)) if _is_list(kind) else kind
+        return pa.struct([pa.field(field.name, plain_type(field.type)) for field in kind])
+    return pa.list_(plain_type(kind.value_type)) if _is_list(kind) else kind
 
 
 def _is_list(kind: pa.DataType) -> bool:
@@ -70,7 +70,7 @@ def parquet_misfit(file: pa.Schema, table: RowSchema) -> str | None:
         return error.message
     for place, field, column_type in zip(places, table.struct, table.types, strict=True):
         if place is not None:
-            file_type = plain(file.field(place).type)
+            file_type = plain_type(file.field(place).type)
             if not _fits(file_type, field.type):
                 file_type_name = hive_type(file_type) or str(file_type)
                 column = file.names[place]

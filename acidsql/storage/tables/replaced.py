@@ -69,8 +69,9 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
 
 
 def read_replaced(replaced_file: ReplacementFile) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file, with the columns of ``DDL``. Raises SnapshotTooOldError if it is
-    gone.
+    """Yield the rows of a replacement file, with the columns of ``DDL``: partition, bucket property
+    and row id of a new row, then write id, bucket property, row id and partition of the old row
+    that it replaces. Raises SnapshotTooOldError if the file is gone.
     """
     with naming_missing(replaced_file.path):
         for batch in read_parquet(replaced_file.path, _SCHEMA):

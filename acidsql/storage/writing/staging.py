@@ -15,7 +15,7 @@ from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.spark.few_rows import collect_rows_if_few
 from acidsql.storage.spark.local_rows import PLANNED_MAX, local_rows
 from acidsql.storage.spark.session.jvm import METHODS_THAT_JAVA_COMPILES, changed_conf
-from acidsql.storage.tables.parquet import few_of_parquet
+from acidsql.storage.tables.parquet import read_few_parquet_rows
 from acidsql.storage.writing.publish import discard
 
 _FEW_BYTES = 1024 * 1024  # of files that the driver reads
@@ -124,7 +124,7 @@ def _few_staged_rows(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | 
     files = [entry for entry in fs.list(path) if entry.name.endswith(".parquet")]
     if not files or sum(file.size for file in files) > _FEW_BYTES:
         return None
-    few_rows = few_of_parquet([file.path for file in files], limit, _DECODED_MAX)
+    few_rows = read_few_parquet_rows([file.path for file in files], limit, _DECODED_MAX)
     return None if few_rows is None else _driver_rows(rows, few_rows)
 
 
