@@ -56,7 +56,7 @@ from acidsql.storage.reading.events.event_reader import (
 from acidsql.storage.writing.calendar_gap import refuse_unreadable_days
 from acidsql.storage.writing.event_writer import bucket_ids
 from acidsql.storage.writing.plain_file import insert_writer
-from acidsql.storage.writing.staged_file import StagedFile, aborted_by_error, staged_path
+from acidsql.storage.writing.staged_file import StagedFile, abort_on_error, staged_path
 
 _FIRST_COLUMN = 4  # of the user's, behind the row id and the partition
 
@@ -110,7 +110,7 @@ def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Rec
         UnsupportedError: The files have values that would change when they are written again.
         WriteError: The files have days that would be read as others from a file of ours.
     """
-    with aborted_by_error(_Output(bucket_fold, spec, task)) as output:
+    with abort_on_error(_Output(bucket_fold, spec, task)) as output:
         if spec.insert_only:
             for read in bucket_fold.inserts:
                 for batch in _plain_rows(read, spec):
@@ -235,7 +235,7 @@ def write_renumbered(
         WriteError: A value cannot be stored, or a day would be read as another from a file of ours.
     """
     records: list[Record] = []
-    with aborted_by_error(_Output(_placed_fold(partition, 0), spec, task)) as output:
+    with abort_on_error(_Output(_placed_fold(partition, 0), spec, task)) as output:
         for batch in batches:
             buckets = batch.column(0).to_numpy()
             for bucket in np.unique(buckets).tolist():
@@ -295,7 +295,7 @@ class _Output:
         """
         bucket_fold, task = self.bucket_fold, self._task
         records = [
-            file.record(kind, task, bucket_fold.partition, bucket_fold.bucket_id)
+            file.close_and_record(kind, task, bucket_fold.partition, bucket_fold.bucket_id)
             for kind, file in self._files.items()
         ]
         self._files.clear()

@@ -49,8 +49,8 @@ class DirectoryContents:
 
 
 def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
-    """List a table's or partition's directory: its bases and deltas, and the plain files that
-    readers see, which are none if there is a base.
+    """List a table's or partition's directory, and return its bases and deltas, and the plain files
+    that readers see, which are none if there is a base.
 
     Raises:
         FormatError: The directory has partitions, but the statement names fewer partition columns;
@@ -140,7 +140,7 @@ def columns_of_originals(originals: Sequence[Entry]) -> list[list[tuple[str, str
 
 
 def count_originals(contents: DirectoryContents) -> int:
-    """Return the number of rows in the originals, as their footers say."""
+    """Return the number of rows in all originals together, as their footers say."""
     return sum(run_in_threads(lambda entry: read_file_info(entry.path).rows, contents.originals))
 
 
@@ -174,8 +174,8 @@ def check_buckets(contents: DirectoryContents, num_buckets: int) -> None:
 
 
 def check_names(contents: DirectoryContents) -> None:
-    """Raise an error if files beside deltas would be renamed: delete events there may name their
-    rows.
+    """Raise an error if originals that lie beside bases or deltas would be renamed: delete events
+    there may name their rows.
 
     Raises:
         FormatError: There are bases or deltas, and originals without a bucket id in their names.
@@ -216,8 +216,8 @@ def rename_originals(fs: FileSystem, contents: DirectoryContents) -> int:
 
 
 def _name(number: int) -> str:
-    """Return the file's name for a number. Bucket ids have 12 bits; higher numbers get names of
-    Hive's copies.
+    """Return the name of a file for its number. Bucket ids have 12 bits; higher numbers get names
+    of Hive's copies.
     """
     copy_number, bucket_id = divmod(number, BUCKET_ID_MAX + 1)
     return f"{plain_name(bucket_id)}_copy_{copy_number}" if copy_number else plain_name(bucket_id)

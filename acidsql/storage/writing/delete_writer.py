@@ -33,7 +33,7 @@ from acidsql.storage.writing.staged_file import (
     Group,
     OpenFiles,
     StagedFile,
-    aborted_by_error,
+    abort_on_error,
     runs,
     staged_path,
 )
@@ -42,15 +42,16 @@ from acidsql.storage.writing.staged_file import (
 def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Run the delete stage: write sorted delete keys, and yield the records of both stages: those
-    of the insert stage that come among the keys, those of this task's files, and one ``seen``
-    for each task that keys came from.
+    """Run the delete stage: write sorted delete keys into files of the staging directory, and yield
+    the records of both stages: those of the insert stage that come among the keys, those of this
+    task's files, and one ``seen`` for each task that keys came from. Also the numbers of rows that
+    were matched without a deletion, or twice (see ``_DeleteWriter.close``).
 
     Raises:
         WriteError: The keys are not sorted.
     """
     source_tasks: set[tuple[int, int]] = set()
-    with aborted_by_error(_DeleteWriter(spec, task)) as writer:
+    with abort_on_error(_DeleteWriter(spec, task)) as writer:
         for batch in batches:
             carried = batch.column(RECORD)
             for text in carried.drop_null().to_pylist():
@@ -76,14 +77,17 @@ class _DeleteWriter:
         self._files = OpenFiles(_DeleteFile, self._finish)
 
     def write(self, keys: pa.RecordBatch) -> None:
+        """Write the delete events of these keys into their files. Raises WriteError if the keys of
+        a file do not ascend.
+        """
         names = (PARTITION, BUCKET_ID)
         for start, end in runs(keys.num_rows, [keys.column(name) for name in names]):
             partition, bucket_id = (keys.column(name)[start].as_py() for name in names)
             self._append(self._files.get((partition, bucket_id)), keys.slice(start, end - start))
 
     def close(self) -> list[Record]:
-        """Close all files, and return the records: those of the files, and the numbers of rows that
-        were matched without a deletion, or twice.
+        """Close all files, and return their records; and a record for the number of rows that were
+        matched without a deletion, and for that of rows that were matched twice, if there are any.
         """
         self._files.close()
         number, attempt = self._task.number, self._task.attempt
@@ -93,6 +97,7 @@ class _DeleteWriter:
         ]
 
     def abort(self) -> None:
+        """Close the open files as they are."""
         self._files.abort()
 
     def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
@@ -120,8 +125,9 @@ class _DeleteWriter:
         )
 
     def _finish(self, group: Group, file: _DeleteFile) -> None:
+        """Close a file, if it was opened, and keep its record."""
         if file.staged is not None:
-            self._records.append(file.staged.record("delete", self._task, *group))
+            self._records.append(file.staged.close_and_record("delete", self._task, *group))
 
 
 class _DeleteFile:
@@ -135,11 +141,13 @@ class _DeleteFile:
         self._last: tuple[int, int, int] | None = None
 
     def abort(self) -> None:
+        """Close the file as it is, if it was opened."""
         if self.staged is not None:
             self.staged.abort()
 
     def repeats(self, triple: list[np.ndarray]) -> np.ndarray:
-        """Return for each key whether it equals the key before it, in this batch or the last one.
+        """Return for each key whether it equals the key before it, in this batch or the last one;
+        and remember the last key for the next call. ``triple``: the columns of the row ids.
 
         Raises:
             WriteError: The keys do not ascend, so a repeated key could stay unseen (I4).

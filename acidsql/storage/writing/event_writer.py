@@ -56,7 +56,7 @@ from acidsql.storage.writing.staged_file import (
     Group,
     OpenFiles,
     StagedFile,
-    aborted_by_error,
+    abort_on_error,
     runs,
     staged_path,
 )
@@ -65,13 +65,13 @@ from acidsql.storage.writing.staged_file import (
 def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
-    """Run the insert stage of a statement that only inserts: write all rows, then yield the
-    records.
+    """Run the insert stage of a statement that only inserts: write all rows into files of the
+    staging directory, then yield the records of the files, and of nulls in NOT NULL columns.
 
     Raises:
         WriteError: A value cannot be stored, or there are too many writers.
     """
-    with aborted_by_error(_InsertWriter(spec, task)) as writer:
+    with abort_on_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if batch.num_rows:
                 writer.write(batch)
@@ -81,13 +81,14 @@ def write_inserts(
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the insert stage: write the new rows, and yield the keys of deleted or matched rows;
-    last, the records in rows of the same columns.
+    """Run the insert stage: write the new rows into files of the staging directory, and yield the
+    keys of deleted or matched rows; last, the records of the files, and ``done`` for the task, in
+    rows of the same columns (KEY_SCHEMA).
 
     Raises:
         WriteError: A value cannot be stored, or there are too many writers.
     """
-    with aborted_by_error(_InsertWriter(spec, task)) as writer:
+    with abort_on_error(_InsertWriter(spec, task)) as writer:
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -112,6 +113,7 @@ class _InsertFile(StagedFile[InsertWriter]):
     replaced: StagedFile[InsertWriter] | None = None
 
     def abort(self) -> None:
+        """Close both files as they are."""
         super().abort()
         if self.replaced is not None:
             self.replaced.abort()
@@ -144,8 +146,8 @@ class _InsertWriter:
             self._append(self._files.get(group), rows, group[1])
 
     def close(self) -> list[Record]:
-        """Close all files, and return the records of the files and of nulls in NOT NULL
-        columns.
+        """Close all files, and return their records, and a record for each NOT NULL column that got
+        nulls.
         """
         self._files.close()
         task = self._task
@@ -156,18 +158,20 @@ class _InsertWriter:
         return self._records + violations
 
     def abort(self) -> None:
+        """Close the open files as they are."""
         self._files.abort()
 
     def _open(self) -> _InsertFile:
+        """Open a new file of new rows in the staging directory."""
         path = staged_path(self._spec.staging, "insert", self._task)
         return _InsertFile(self._fs, path, lambda file: insert_writer(file, self._spec))
 
     def _finish(self, group: Group, file: _InsertFile) -> None:
         """Close a file of new rows, and its file of replaced rows, and keep their records."""
-        with aborted_by_error(file):
-            self._records.append(file.record("insert", self._task, *group))
+        with abort_on_error(file):
+            self._records.append(file.close_and_record("insert", self._task, *group))
             if file.replaced is not None:
-                self._records.append(file.replaced.record("replaced", self._task, *group))
+                self._records.append(file.replaced.close_and_record("replaced", self._task, *group))
 
     def _append(self, file: _InsertFile, rows: pa.RecordBatch, bucket_id: int) -> None:
         """Write rows into a file under the next row ids of their bucket id; count new versions of
@@ -202,6 +206,7 @@ class _InsertWriter:
         file.replaced.writer.write_inserts(replaced_rows(rows, row_ids), 0, 0, 0)
 
     def _count_nulls(self, batch: pa.RecordBatch) -> None:
+        """Count the nulls of NOT NULL columns, for ``close``."""
         for column, name in self._spec.not_null:
             if nulls := batch.column(column).null_count:
                 self._nulls[name] = self._nulls.get(name, 0) + nulls
@@ -224,11 +229,14 @@ class _InsertWriter:
             yield (partition, bucket), batch.slice(start, end - start)
 
     def _buckets(self, batch: pa.RecordBatch) -> pa.Array | None:
+        """Return the bucket id of each row, which has come with the row; None without
+        CLUSTERED BY.
+        """
         return batch.column(BUCKET) if self._spec.is_bucketed else None
 
     def _writer_id(self) -> int:
-        """Return the task's number as bucket id, for tables without buckets. Raises WriteError
-        above 4095.
+        """Return the task's number, which is the bucket id of its rows in a table without buckets.
+        Raises WriteError above 4095.
         """
         if self._task.number > BUCKET_ID_MAX:
             raise WriteError(
@@ -260,7 +268,7 @@ def _delete_key_rows(batch: pa.RecordBatch, task: Task) -> pa.RecordBatch:
 
 
 def bucket_ids(properties: np.ndarray) -> np.ndarray:
-    """Return bucket ids of many bucket properties, as ``bucket_codec.decode`` gives for one.
+    """Return the bucket id that is in each of these bucket properties.
 
     In version 0 the bucket property is the bare bucket id.
     """
@@ -278,8 +286,8 @@ def _carry_records(records: list[Record]) -> pa.RecordBatch:
 
 
 def _row_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
-    """Return the directory of each row: that of the replaced row, or one made of the row's values,
-    for rows that replace none, or that move. None if all rows go into one directory.
+    """Return the partition directory of each row: that of the replaced row, or one made of the
+    row's values, for rows that replace none, or that move. None if all rows go into one directory.
     """
     if not spec.partitions.columns or spec.static_partition is not None:
         return None

@@ -62,19 +62,21 @@ _TaskFunction = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 def write_events(
     events: DataFrame, table: Table, spec: ew.WriteSpec, *, is_fast: bool = True
 ) -> list[ew.Record]:
-    """Run the job that writes a statement's events into the staging directory.
+    """Run the Spark job that writes a statement's events into files of the staging directory.
 
-    A table that got a row too long for unmeasured batches is remembered, and its job runs again.
+    A table that got a row too long for unmeasured batches is remembered in this process, and its
+    job runs again.
 
     Args:
         events: One row for each event or match, with the columns that ``event_records`` names.
         table: The target.
         spec: The facts that the tasks need.
-        is_fast: False: measure all batches, compute buckets in Python, and run both stages even
-            for a statement that only deletes.
+        is_fast: False: measure all batches, compute buckets in Python, and run both stages even for
+            a statement that only deletes.
 
     Returns:
-        One record for each written file and each seen task; no rows (I7).
+        The records of both stages: mainly one for each written file and each seen task; no rows
+        (I7).
 
     Raises:
         TransientTxnError: A file of the source was changed meanwhile.
@@ -119,8 +121,8 @@ def _write_batches(
 
 
 def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return the records of the insert stage, and of the delete stage if there is one, lazily.
-    ``placed``: the rows in their tasks.
+    """Return a DataFrame whose evaluation runs the insert stage, and the delete stage if there is
+    one, and gives their records as JSON. ``placed``: the rows in their tasks.
     """
     names = placed.columns
     # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
@@ -133,7 +135,7 @@ def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return the records of the delete stage, lazily."""
+    """Return a DataFrame whose evaluation runs the delete stage, and gives the records as JSON."""
     return _arrange_keys(keys).mapInArrow(_delete_function(spec), _RECORD_DDL)
 
 
@@ -164,8 +166,8 @@ def _delete_keys(events: DataFrame) -> DataFrame:
 
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
-    """Write a few events in the driver: both stages as one task, without a Spark job. Return the
-    records.
+    """Write a few events in the driver into files of the staging directory: both stages as one
+    task, without a Spark job. Return the records. The rows are not sorted by SORTED BY.
 
     Raises:
         WriteError: A value cannot be stored.
@@ -201,8 +203,8 @@ def _sort_delete_keys(keys_and_records: pa.Table) -> pa.Table:
 
 
 def _null_default_partitions(events: DataFrame) -> DataFrame:
-    """Replace every partition value that means the default partition ("" and
-    ``__HIVE_DEFAULT_PARTITION__``) by NULL, lazily.
+    """Return the events, lazily, with NULL in place of every partition value that means the default
+    partition ("" and ``__HIVE_DEFAULT_PARTITION__``).
     """
     values = _grouping_columns(events.columns)
     if not values:
@@ -223,7 +225,8 @@ def _arrange_rows(
 ) -> DataFrame:
     """Bring rows into the task and into the order that their files need, lazily: of a bucketed
     table, with the column BUCKET, the rows of a file into one task; of others, into at most 4096
-    tasks. ``may_use_sql``: see ``_bucket_expression``.
+    tasks. In a task, the rows of a file come together, in the order of SORTED BY. ``may_use_sql``:
+    see ``_bucket_expression``.
     """
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):
@@ -239,8 +242,8 @@ def _arrange_rows(
 
 
 def _grouping_sort_key(names: Sequence[str]) -> list[Column]:
-    """Return the sort key that brings the rows of each file together. The order of the files is
-    free.
+    """Return the sort key that brings the rows of each file together: one Column, or none if
+    ``names`` is empty. The order of the files is free.
 
     The key is one number, so Spark sorts without comparing rows. The comparison of partition values
     would be slow, because their first letters are mostly the same.
@@ -250,7 +253,9 @@ def _grouping_sort_key(names: Sequence[str]) -> list[Column]:
 
 
 def _sort_order(table: Table) -> list[Column]:
-    """Return the order of SORTED BY. As in Hive, nulls are the smallest values."""
+    """Return the sort keys of SORTED BY, an empty list without it. As in Hive, nulls are the
+    smallest values.
+    """
     return [
         F.col(quote(sort_column.name)).desc_nulls_last()
         if sort_column.descending
@@ -314,6 +319,7 @@ def _bucket_ids(rows: pa.Table, table: Table) -> pa.Array:
 
 
 def _bucket_types(table: Table) -> list[str]:
+    """Return the types of the CLUSTERED BY columns, in order."""
     types = {column.name: column.type for column in table.columns}
     return [types[name] for name in table.bucket_columns]
 

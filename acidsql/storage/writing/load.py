@@ -96,8 +96,8 @@ def find_files(path: str) -> list[Entry]:
 
 
 def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFile]:
-    """Check every footer, and return one SourceFile for each file, in order. Hive does not check,
-    and shows wrong rows later.
+    """Read every footer, check it, and return one SourceFile for each file, in order. Hive does not
+    check, and shows wrong rows later.
 
     Raises:
         FormatError: A file is not ORC, was written by an ACID table, or has other columns.
@@ -106,8 +106,8 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFil
 
 
 def _examine_file(file: Entry, columns: Sequence[Column]) -> SourceFile:
-    """Check the footer of one file, and return what is known of it. Raises FormatError if it is not
-    ORC, was written by an ACID table, or has other columns.
+    """Check the footer of one file, and return the facts about the file. Raises FormatError if it
+    is not ORC, was written by an ACID table, or has other columns.
     """
     path = file.path
     try:
@@ -152,8 +152,8 @@ def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -
 
 
 def mark_of(path: str) -> str:
-    """Return a text by which a changed file is noticed: the file's length, and a hash of its last
-    64 KiB. Raises FileNotFoundError.
+    """Read the end of a file, and return a text by which a changed file is noticed: the file's
+    length, and a hash of its last 64 KiB. Raises FileNotFoundError.
     """
     with filesystem_for(path).open_input(path) as file:
         size = length_of(file)
@@ -183,7 +183,8 @@ def records_in_place(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[
 
 
 def copy_in_driver(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[ew.Record]:
-    """Copy files into the staging directory, in the driver, and return a record for each.
+    """Copy files into the staging directory, in the driver, and return a record for each; its
+    bucket id is the file's number.
 
     Raises:
         WriteError: A file was changed or taken away since ``examine``.
@@ -197,7 +198,7 @@ def copy_in_driver(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[ew
 def copy_in_tasks(
     spark: SparkSession, sources: Sequence[SourceFile], spec: ew.WriteSpec
 ) -> list[ew.Record]:
-    """Copy files into the staging directory, each in a task.
+    """Copy files into the staging directory in a Spark job, one task for each.
 
     Returns:
         One record for each file; its bucket id is the file's number.
@@ -254,7 +255,8 @@ def _refuse_changed_copies(
 
 
 def need_unchanged(sources: Sequence[SourceFile]) -> None:
-    """Check that all copied files are still in their place, so that no other load takes them.
+    """Read the ends of all source files again, and check that each is still in its place,
+    unchanged, so that no other load takes it.
 
     Raises:
         WriteError: Somebody has moved or changed a file.

@@ -73,8 +73,8 @@ def fill_staged_directory(fs: FileSystem, staged: str, new: NewDirectory) -> Non
 def place_directories(
     fs: FileSystem, location: str, staging: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
-    """Make directories of a statement, each complete at once; on an object store ``place_objects``
-    makes them.
+    """Put a statement's files into new directories, each complete at once and durable; on an object
+    store ``place_objects`` does it.
 
     Args:
         fs: The table's file system.
@@ -102,8 +102,8 @@ def place_directories(
 def place_objects(
     fs: FileSystem, location: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
-    """Make directories of a statement on an object store: write the markers, copy the files, and
-    compare.
+    """Put files into new directories on an object store: write the markers, copy the files, and
+    compare. The copied files stay where they are, too.
 
     Args:
         fs: The table's file system.
@@ -212,8 +212,8 @@ def _rename_into_place(fs: FileSystem, staged: str, target: str, placed: list[st
 
 
 def _make_durable(fs: FileSystem, location: str, parent: str) -> None:
-    """Make a directory, and sync each directory above it, up to ``location``, so that the new names
-    last. Nothing happens if the directory is there.
+    """Make a directory, with those above it, and sync each directory above it, up to ``location``,
+    so that the new names last. Nothing happens if the directory is there.
     """
     if fs.exists(parent):
         return

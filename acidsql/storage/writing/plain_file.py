@@ -53,10 +53,16 @@ class PlainFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
+        """Add rows; the user's columns by position. The other arguments are not stored. Raises
+        WriteError if a value cannot be stored.
+        """
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
+        """Write what is left, complete the footer, close (and sync) the file, and return its
+        counts.
+        """
         self._pending.flush()
         written, stripes = self._orc.close(lambda _: {})
         return FileStats(self._rows, 0, written, stripes)
@@ -66,6 +72,7 @@ class PlainFileWriter:
         self._orc.abort()
 
     def _write(self, table: pa.Table) -> None:
+        """Write these rows, and count them."""
         self._orc.write(table)
         self._rows += table.num_rows
 

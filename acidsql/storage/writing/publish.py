@@ -79,7 +79,8 @@ def staged_write_id(name: str) -> int | None:
 
 
 def check_records(records: Iterable[Record], *, merge: bool) -> list[Record]:
-    """Check a job's records, and return the records of the files to publish.
+    """Check a job's records, and return the records of the files to publish: of kind ``insert``,
+    then ``delete``, then ``replaced``.
 
     Raises:
         WriteError: The job mixed two attempts of one task, or wrote one bucket id twice; or a row
@@ -119,8 +120,8 @@ def publish(
     *,
     are_copies: bool = False,
 ) -> PublishedWrite:
-    """Put checked files into their directories, and return what was published; after a failure, try
-    to delete the directories.
+    """Put checked files into their directories, without committing, and return what was published;
+    after a failure, try to delete the directories.
 
     Args:
         fs: The table's file system.
@@ -133,8 +134,8 @@ def publish(
 
     Raises:
         FileExistsError: Somebody else has a directory of this name.
-        WriteError: A file is missing or has another length than its writer reported: the
-            executors write to another file system than the driver sees.
+        WriteError: A file is missing or has another length than its writer reported: the executors
+            write to another file system than the driver sees.
     """
     grouped: dict[tuple[str, str], list[Record]] = {}
     for file in files:
@@ -173,7 +174,7 @@ def publish(
 
 
 def _row_changes(files: Iterable[Record]) -> dict[str, int]:
-    """Return how many rows more each partition has now; fewer are negative."""
+    """Return partition directory → how many rows more it has now; fewer are negative."""
     more_rows: Counter[str] = Counter()
     for file in files:
         more_rows[file.partition] += file.rows if file.kind == "insert" else -file.rows
@@ -249,11 +250,12 @@ def _directory_name(spec: WriteSpec, kind: str) -> str:
 
 
 def final_names(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
-    """Return files by their final names. ``is_plain``: they have no event columns."""
+    """Return final name → file. ``is_plain``: the files have no event columns."""
     return {_file_name(file, is_plain=is_plain): file for file in files}
 
 
 def _file_name(file: Record, *, is_plain: bool) -> str:
+    """Return the final name of a file, which its bucket id makes."""
     if file.kind == "replaced":
         return replaced_name(file.bucket_id)
     return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)

@@ -37,7 +37,17 @@ Group = tuple[str, int]  # partition directory, bucket id: the rows of one file
 
 
 class StagedFile(Generic[_Writer]):
-    """One file in the staging directory, under a name that no other attempt uses."""
+    """One new file in the staging directory, under a name that no other attempt uses. It is open
+    from the beginning.
+
+    Args:
+        fs: The file system.
+        path: The file's path.
+        make_writer: Makes the writer of the opened file.
+
+    Attributes:
+        updated: How many of the rows are new versions of rows; the user of the file counts them.
+    """
 
     def __init__(
         self, fs: FileSystem, path: str, make_writer: Callable[[BinaryIO], _Writer]
@@ -46,9 +56,9 @@ class StagedFile(Generic[_Writer]):
         self.writer = make_writer(fs.open_output(path))
         self.updated = 0
 
-    def record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
+    def close_and_record(self, kind: str, task: Task, partition: str, bucket_id: int) -> Record:
         """Close the file, and return its record. After an error the file is closed as it is."""
-        with aborted_by_error(self):
+        with abort_on_error(self):
             stats = self.writer.close()
         return Record(
             kind, task.number, task.attempt, partition, bucket_id, self.path,
@@ -61,8 +71,10 @@ class StagedFile(Generic[_Writer]):
 
 
 @contextmanager
-def aborted_by_error(files: _File) -> Iterator[_File]:
-    """Close files if the block fails: a Python worker lives on, and would keep them open."""
+def abort_on_error(files: _File) -> Iterator[_File]:
+    """Call ``abort`` of these files if the block fails, and raise the error again: a Python worker
+    lives on, and would keep the files open.
+    """
     try:
         yield files
     except BaseException:
@@ -71,7 +83,7 @@ def aborted_by_error(files: _File) -> Iterator[_File]:
 
 
 def staged_path(staging: str, kind: str, task: Task) -> str:
-    """Return the path of a new file. No other attempt uses this path."""
+    """Return a path for a new file in the staging directory, which no other attempt uses."""
     return f"{staging}/{kind}-{task.number}-{task.attempt}-{uuid.uuid4().hex}"
 
 

@@ -67,11 +67,11 @@ def stage_rows(rows: DataFrame, location: str, txn_id: int, few: int = 0) -> Ite
 def evaluate(
     rows: DataFrame, location: str, txn_id: int, few: int = 0, *, may_repeat: bool = False
 ) -> Iterator[EvaluatedRows]:
-    """Give the block the same rows, evaluated once, with their number if they are few.
+    """Evaluate a query, and give the block the same rows, with their number if they are few.
 
-    They are in the driver, or in temporary files, which are deleted when the block ends. If Spark
-    estimates that the rows are small, files are only needed if there are too many. Then the query
-    is evaluated anew, and nothing is left of the first evaluation.
+    The rows are in the driver, or in temporary files, which are deleted when the block ends. If
+    Spark estimates that the rows are small, files are only needed if there are too many. Then the
+    query is evaluated anew, and nothing is left of the first evaluation.
 
     Args:
         rows: The rows to write. Their column names must differ.
@@ -114,9 +114,9 @@ def _is_plain(kind: T.DataType) -> bool:
 
 
 def _few_staged_rows(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
-    """Return the rows in a directory's Parquet files as a DataFrame in the driver, with the columns
-    of ``rows``. None if the files have more than 1 MiB or ``limit`` rows, ``limit`` is 0, there
-    is no file, or Arrow refuses them.
+    """Read a directory's Parquet files, and return their rows as a DataFrame in the driver, with
+    the columns of ``rows``. None if the files have more than 1 MiB or ``limit`` rows, ``limit`` is
+    0, there is no file, or Arrow refuses them.
     """
     if not limit:
         return None

@@ -31,7 +31,8 @@ _WARMED: WeakSet[Any] = WeakSet()  # Spark contexts
 
 
 def warm_workers(spark: SparkSession) -> threading.Thread | None:
-    """Start workers in a thread, once for each Spark context. This call does not wait for them.
+    """Start Python workers by a small job in a background thread, once for each Spark context. This
+    call does not wait for them.
 
     Returns:
         The thread. None if there is nothing to do: an earlier call has started workers, Spark does

@@ -68,6 +68,7 @@ def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
 
 
 def _scramble(word: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Return Murmur3's mix of each word, before it goes into a hash."""
     return _rotate_left(word * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
 
 
@@ -85,7 +86,9 @@ def _finalize_hash(hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
 
 
 def java_polynomial(rows: ByteRows, start: int) -> npt.NDArray[np.int32]:
-    """Return ``h = 31·h + byte`` over the signed bytes of each row, from ``start``."""
+    """Return the hash of each row that begins as ``start`` and becomes ``31·h + byte`` with each
+    byte (signed).
+    """
     data, starts, lengths = rows
     hashes = np.full(len(starts), start, dtype=np.int32)
     active = np.nonzero(lengths > 0)[0]
@@ -103,9 +106,7 @@ def java_polynomial(rows: ByteRows, start: int) -> npt.NDArray[np.int32]:
 
 
 def big_endian(values: npt.NDArray[Any], dtype: str) -> ByteRows:
-    """Return numbers as their big-endian bytes. ``dtype``: numpy's type of the bytes, as
-    ``>i4``.
-    """
+    """Return the big-endian bytes of numbers. ``dtype``: numpy's type of the bytes, as ``>i4``."""
     width = np.dtype(dtype).itemsize
     data = values.astype(dtype).view(np.uint8)
     starts = np.arange(len(values), dtype=np.int64) * width
@@ -113,7 +114,9 @@ def big_endian(values: npt.NDArray[Any], dtype: str) -> ByteRows:
 
 
 def string_bytes(array: pa.Array) -> ByteRows:
-    """Return the bytes of strings or binaries, without copying them; NULL is empty."""
+    """Return the bytes of strings or binaries, without copying them. For NULL the result may be
+    anything.
+    """
     large = pa.types.is_large_string(array.type) or pa.types.is_large_binary(array.type)
     _, offsets, data = array.buffers()
     if not len(array) or offsets is None:
@@ -166,8 +169,8 @@ def _reversed_digits(nanos: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _vlong(
     values: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
-    """Return Hadoop's ``WritableUtils.writeVLong``: nine bytes for each value, and how many are
-    used.
+    """Return the bytes of each value in the form of Hadoop's ``WritableUtils.writeVLong``: nine
+    bytes for each, and how many of these are used.
     """
     small = (values >= -112) & (values <= 127)
     magnitude = np.where(values < 0, ~values, values)

@@ -18,7 +18,8 @@ _BITS = 0x7FFFFFFF
 def bucket_sql(
     columns: Sequence[str], hive_types: Sequence[str], num_buckets: int, version: int
 ) -> str | None:
-    """Return SQL of ``bucketing.bucket_ids``; None if SQL cannot compute it.
+    """Return SQL of a row's bucket id, as ``bucketing.bucket_ids`` computes it; None if SQL cannot
+    compute it.
 
     Only TINYINT, INT, BIGINT and DATE columns can be computed.
 

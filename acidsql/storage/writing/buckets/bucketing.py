@@ -56,8 +56,8 @@ def bucket_ids(
 
 
 def hashes(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Return the 32-bit hash of each value; 0 for NULL. Raises FormatError for BINARY in
-    version 2.
+    """Return the 32-bit hash of each value, as Hive computes it for CLUSTERED BY; 0 for NULL.
+    Raises FormatError for an unknown version, and for BINARY in version 2.
     """
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -105,6 +105,7 @@ def _fold_long(values: npt.NDArray[np.int64]) -> Hashes:
 
 
 def _hash_small(array: pa.Array, _: HiveType, __: int) -> Hashes:
+    """Return the hashes of BOOLEANs and TINYINTs: the numbers themselves."""
     return _numpy_values(array, np.int32).astype(np.int32)
 
 
@@ -124,8 +125,8 @@ def _hash_bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_float(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Hash FLOATs: version 1 by their bits, version 2 by the bits as an int converted to a float
-    (Hive's quirk).
+    """Return the hashes of FLOATs: in version 1 their bits; in version 2 Murmur3 of the bits as an
+    int converted to a float (Hive's quirk).
     """
     values = _numpy_values(array, np.float32)
     values[np.isnan(values)] = np.nan  # Java's floatToIntBits knows one NaN only
@@ -137,8 +138,8 @@ def _hash_float(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_double(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Hash DOUBLEs: version 1 by their bits, version 2 by the bits as a long converted to a double
-    (Hive's quirk).
+    """Return the hashes of DOUBLEs: in version 1 their bits, folded; in version 2 Murmur3 of the
+    bits as a long converted to a double (Hive's quirk).
     """
     values = _numpy_values(array, np.float64)
     values[np.isnan(values)] = np.nan
@@ -149,7 +150,7 @@ def _hash_double(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Hash texts; the blanks at the end of a CHAR do not count."""
+    """Return the hashes of texts; the blanks at the end of a CHAR do not count."""
     if hive_type.kind == "char":
         array = pc.utf8_rtrim(array, characters=" ")
     rows = string_bytes(array)
@@ -159,7 +160,9 @@ def _hash_text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _hash_timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Hash timestamps. Version 1 takes the wall clock as UTC, where Hive takes the JVM's zone."""
+    """Return the hashes of timestamps. Version 1 takes the wall clock as UTC, where Hive takes the
+    JVM's zone.
+    """
     seconds, nanos = split_micros(_numpy_values(array, np.int64).astype(np.int64))
     if version == 2:
         return murmur3(timestamp_bytes(seconds, nanos))
@@ -168,7 +171,7 @@ def _hash_timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Hash decimals, without zeros at the end of the fraction."""
+    """Return the hashes of decimals, without zeros at the end of the fraction."""
     decimals = normalized_decimals(array, hive_type.parameters[1])
     if version == 2:
         return murmur3(decimal_bytes(decimals))
@@ -181,7 +184,7 @@ def _hash_binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 
 def _hash_array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Hash arrays: ``h = 31·h + hash(element)``."""
+    """Return the hashes of arrays: ``h = 31·h + hash(element)``."""
     starts, lengths = _list_bounds(array)
     element_hashes = hashes(array.values, hive_type.children[0], version)
     combined = np.zeros(len(array), dtype=np.int32)
@@ -197,8 +200,8 @@ def _hash_array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _hash_map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Hash maps: the sum of key's hash XOR value's hash. Values are hashed by version 1 always, as
-    in Hive.
+    """Return the hashes of maps: the sum of key's hash XOR value's hash. Values are hashed by
+    version 1 always, as in Hive.
     """
     starts, lengths = _list_bounds(array)
     keys = hashes(array.keys, hive_type.children[0], version)
@@ -211,7 +214,7 @@ def _hash_map(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _hash_struct(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Hash structs: ``h = 31·h + hash(field)``."""
+    """Return the hashes of structs: ``h = 31·h + hash(field)``."""
     combined = np.zeros(len(array), dtype=np.int32)
     for position, child in enumerate(hive_type.children):
         combined = combined * np.int32(31) + hashes(array.field(position), child, version)
