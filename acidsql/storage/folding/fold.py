@@ -152,8 +152,9 @@ def _remaining_inserts(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the insert events that a fold keeps, in order of row id: row id, partition, then the
     columns ``c0``, ``c1``, …. A major fold leaves out deleted rows; a minor one only rows that
-    their own write id deleted, and hands all other delete events to ``keep_deletes``. Raises as
-    ``live_rows`` does.
+    their own write id deleted, and hands all other delete events to ``keep_deletes``. Raises
+    FormatError if the files break Hive's rules, and UnsupportedError for values that would change
+    when they are written again.
     """
     schema = _flat(row)
     deleted = _DeleteEvents(bucket_fold, keep_deletes)
@@ -307,12 +308,11 @@ class _Output:
             file.abort()
 
     def _readable(self, user_columns: pa.RecordBatch) -> pa.RecordBatch:
-        """Return these columns of the user's as they are, once ``refuse_unreadable_days`` has
-        checked them (not for Parquet): readers read our ORC files by Spark, which shows some
-        days as others.
+        """Check columns of the user's by ``refuse_unreadable_days`` (not for Parquet), and return
+        them as they are: readers read our ORC files by Spark, which shows some days as others.
 
         Raises:
-            WriteError: There is such a day.
+            WriteError: There is a day that Spark would show as another.
         """
         if self._spec.parquet is None:
             refuse_unreadable_days(user_columns.rename_columns(list(self._spec.row.names)))
@@ -334,7 +334,13 @@ class _Output:
 
 
 class _DeleteEvents:
-    """The delete events of a bucket id, read along with the inserts."""
+    """The delete events of a bucket id, read along with the inserts. The window has the row ids to
+    leave out that the inserts have not passed yet.
+
+    Args:
+        bucket_fold: The fold.
+        keep: Receives the delete events that a minor fold keeps.
+    """
 
     def __init__(self, bucket_fold: BucketFold, keep: Callable[[pa.RecordBatch], None]) -> None:
         self._bucket_fold, self._keep = bucket_fold, keep

@@ -271,8 +271,8 @@ def _refuse_rebalanced(fs: FileSystem, table: Table, path: str, listing: Listing
 
 
 def _only_new_files(listing: Listing, new: NewWriteIds) -> Listing:
-    """Return the listing of a partition with only the files that may have new events. As they may
-    have others, too, it says that readers must filter events.
+    """Return the listing of a partition with only the files that may have new events.
+    ``needs_filter`` is true, as these files may have other events, too.
     """
 
     def may_have(directory: AcidDirectory) -> bool:

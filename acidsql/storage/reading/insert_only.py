@@ -56,8 +56,8 @@ class PlainFiles:
         by_partition: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes no file is taken for a small one.
-        any_writer: The files may be another writer's, so they are looked into first. Python tasks
-            read ORC files that Spark's reader would misread; such Parquet files are refused.
+        any_writer: The files may be another writer's, so footers are looked into first. Of files
+            that Spark's reader would misread, Python tasks read ORC, and Parquet is refused.
         text: What ends a field of a text file, and what stands for NULL there.
     """
 

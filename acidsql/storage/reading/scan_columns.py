@@ -39,8 +39,8 @@ def needed_file_columns(of_file: Sequence[str], virtual: Collection[str]) -> lis
 
 
 def row_virtual_columns(virtual: Collection[str]) -> list[str]:
-    """Return SQL of the wanted virtual columns of a live row, each under its name: whether it is
-    deleted (false), and its file's name. ``row__id`` is not among them.
+    """Return SQL of those virtual columns of a live row that are in ``virtual``, each under its
+    name: whether the row is deleted (false), and its file's name. ``row__id`` is not among them.
     """
     # Spark shows a local file as file:/a in some places, and as file:///a in others.
     sql_by_name = {

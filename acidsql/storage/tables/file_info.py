@@ -33,7 +33,8 @@ class FileInfo:
             ``column_names``.
         row_types: The types of the user's columns, without what is inside of nested types.
         calendar: 0 not declared, 1 hybrid Julian/Gregorian, 2 proleptic Gregorian.
-        is_foreign_proleptic: See ``lost_days.is_foreign_proleptic``.
+        is_foreign_proleptic: The calendar is proleptic, and another writer than ours wrote the
+            file.
     """
 
     rows: int

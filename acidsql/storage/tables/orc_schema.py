@@ -66,8 +66,9 @@ class FileColumnNames:
     Attributes:
         events: The six event columns. Hive's query-based compaction writes them in lower case.
         row: The user's columns.
-        types: The types of the user's columns, see ``FileInfo``.
-        is_foreign_proleptic: See ``lost_days.is_foreign_proleptic``.
+        types: The types of the user's columns, without what is inside of nested types.
+        is_foreign_proleptic: The calendar is proleptic, and another writer than ours wrote the
+            files.
     """
 
     events: tuple[str, ...]

@@ -44,8 +44,8 @@ def write_deletes(
 ) -> Iterator[Record]:
     """Run the delete stage: write sorted delete keys into files of the staging directory, and yield
     the records of both stages: those of the insert stage that come among the keys, those of this
-    task's files, and one ``seen`` for each task that keys came from. Also the numbers of rows that
-    were matched without a deletion, or twice (see ``_DeleteWriter.close``).
+    task's files, ``matched`` and ``duplicate`` with numbers of rows, and one ``seen`` for each task
+    that keys came from.
 
     Raises:
         WriteError: The keys are not sorted.

@@ -226,7 +226,7 @@ def _arrange_rows(
     """Bring rows into the task and into the order that their files need, lazily: of a bucketed
     table, with the column BUCKET, the rows of a file into one task; of others, into at most 4096
     tasks. In a task, the rows of a file come together, in the order of SORTED BY. ``may_use_sql``:
-    see ``_bucket_expression``.
+    SQL may compute the buckets.
     """
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):

@@ -247,10 +247,11 @@ def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
 
 
 def _files_below(fs: FileSystem, entry: Entry, template: FoundFile) -> list[FoundFile]:
-    """List the files and the directories without files below an entry; a file gives itself.
+    """Return the files, and the directories without files, below an entry; for a file, the file
+    alone.
 
-    Each takes what it does not know itself (partition, kind, state) from ``template``. Side files
-    are left out.
+    Each takes the partition, kind, state and directory that it does not tell itself from
+    ``template``. Side files are left out.
     """
     if not entry.is_dir:
         return [replace(template, file=entry.name, bytes=entry.size)]
@@ -263,8 +264,8 @@ def _directory_files(
     fs: FileSystem, entry: Entry, directory_template: FoundFile
 ) -> Iterator[FoundFile]:
     """Yield the files, and the directories without files, below a directory; they take what they do
-    not know from ``directory_template``. What is no data file of such a directory is litter. A link
-    is not followed.
+    not tell themselves from ``directory_template``. Files that no reader would take as data are
+    litter; side files are left out. A link is not followed.
     """
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}

@@ -207,8 +207,8 @@ def _partition_value_sql(
 
 
 def shown_value_sql(text: str, column: Column) -> str:
-    """Return SQL of a partition column's value, from SQL of its text; a text that is no value is
-    NULL.
+    """Return SQL of a partition column's value, from SQL of its text; NULL for a text that is no
+    value of the column's type.
     """
     if parse_type(column.type).kind in ("string", "varchar", "char"):
         return shown_sql(text, column.type, zone_offset_micros=None)
