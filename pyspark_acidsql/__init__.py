@@ -55,8 +55,8 @@ class DefaultSource(DataSource):
         raise NotImplementedError(_NO_SNAPSHOT)
 
     def schema(self) -> str:
-        """Return the columns of the option ``table``, for a stream, as DDL. Raise
-        NotImplementedError without this option: a batch has no snapshot."""
+        """Return the columns of a stream of the option ``table``, as DDL, and keep them for
+        ``streamReader``. Raise NotImplementedError without this option: a batch has no snapshot."""
         if "table" not in self.options:
             raise NotImplementedError(_NO_SNAPSHOT)
         stream = self._stream()
@@ -83,13 +83,14 @@ class DefaultSource(DataSource):
 
 
 def _open_stream_metastore(options: dict[str, str]) -> Any:
-    """Open the metastore of a stream: this process has no session. The options or an environment
-    variable say where it is.
+    """Open the metastore that the options of a stream or an environment variable name. The options
+    of object stores hold for this process from then on.
 
     Raises:
-        SettingError: The URL has a password, or neither a metastore nor a warehouse is given.
+        SettingError: The URL in the options has a password, an option is a secret, or the warehouse
+            of acidsql's own metastore is missing.
     """
-    from acidsql.api.opening import is_hive, open_hive, open_metastore, place_of
+    from acidsql.api.opening import is_hive, open_hive, open_metastore, warehouse_location
     from acidsql.errors import SettingError
     from acidsql.settings import Settings
 
@@ -109,12 +110,12 @@ def _open_stream_metastore(options: dict[str, str]) -> Any:
         return open_hive(url, None)[0]
     if "warehouse" not in lower_options:
         raise SettingError("A stream of a table needs the option warehouse.", name="warehouse")
-    return open_metastore(url, place_of(lower_options["warehouse"]), Settings.of({}))
+    return open_metastore(url, warehouse_location(lower_options["warehouse"]), Settings.of({}))
 
 
 def _use_store_options(options: dict[str, str]) -> None:
-    """Open object stores with the options that have Hadoop's names: nobody here has a conf. Raise
-    SettingError for a secret."""
+    """Let this process open object stores with those options that have Hadoop's names
+    (``fs.s3a.…``): it has no Spark conf. Raise SettingError if one of them is a secret."""
     from acidsql.errors import SettingError
     from acidsql.storage.files.options.hadoop_conf import is_secret
     from acidsql.storage.files.options.store_options import PREFIXES, register

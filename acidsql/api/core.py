@@ -55,5 +55,7 @@ class SessionCore:
             )  # fmt: skip
 
     def _table(self, name: str) -> Table:
+        """Return the ACID table of this name, ``table`` or ``database.table``. Raise CatalogError
+        if there is none."""
         parts = table_parts(name)
         return need_acid_table(self.spark, self._runner.resolve(parts), parts)

@@ -30,7 +30,8 @@ class HistoryMethods(SessionCore):
         version: int | None = None,
         timestamp: date | str | None = None,
     ) -> DataFrame:
-        """The live rows of a table or view in one snapshot, lazily.
+        """The live rows of a table or view, lazily: as a SELECT would see them now, or of an older
+        version.
 
         The columns of a table are always those of today: columns correspond by position.
 
@@ -165,7 +166,7 @@ class HistoryMethods(SessionCore):
 
         Args:
             table: ``table`` or ``database.table``.
-            limit: Show only so many.
+            limit: Show only so many of the newest.
 
         Returns:
             One row for each statement that changed the table: ``version`` bigint (the write id),

@@ -70,8 +70,8 @@ class Migration(SessionCore):
         self._move_table(session_name, hive_name, metastore, to_hive=False)
 
     def _movable_name(self, given_name: str) -> TableName:
-        """Return the full name of the table that a call wants to move. Whether there is such a
-        table is not checked.
+        """Return the name of a table that is to be moved, with its database, by default the current
+        one. Whether there is such a table is not checked.
 
         Raises:
             AnalysisError: The text is not ``table`` or ``database.table``, or names what is
@@ -93,7 +93,7 @@ class Migration(SessionCore):
         Raises:
             SettingError: This session's metastore is a Hive Metastore, or the URL is none of one.
             TxnError: A transaction is open.
-            AcidSqlError: Any error of ``Move.run``.
+            AcidSqlError: Any other error of ``export_to_hive`` or ``import_from_hive``.
         """
         call = "export_to_hive" if to_hive else "import_from_hive"
         if self.metastore.abilities.shared_with_hive:

@@ -30,8 +30,8 @@ def conf(spark: SparkSession, name: str) -> str | None:
 
 
 def conf_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that the Spark conf has, by their names without ``spark.``: the conf has
-    ``spark.acidsql.`` before them, as spark-submit demands."""
+    """Return the settings that the Spark conf has: the setting's name → its text. In the conf, a
+    name of Hive's has ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``."""
     conf_values = {}
     for setting in known_settings():
         name = setting.name
@@ -42,11 +42,12 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
 
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
-    """Open acidsql's own metastore at a URL; None: an SQLite file in the warehouse, which is made
-    if it is missing. So is the warehouse's directory.
+    """Open acidsql's own metastore at a URL or, without one, the SQLite file in a local warehouse.
+    The warehouse's directory and the SQLite file are made if they are missing.
 
     Raises:
-        SettingError: The warehouse cannot be made, or cannot have an SQLite file.
+        SettingError: The warehouse cannot be made; or there is no URL, and the warehouse is not
+            local.
         MetastoreError: The metastore cannot be opened.
     """
     files = filesystem_for(warehouse)
@@ -85,9 +86,9 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
     return store, store.warehouse
 
 
-def open_store(url: str | None, warehouse: str | None) -> Metastore:
-    """Open the metastore at a URL or, without one, in a warehouse, without Spark: only to look at
-    what goes on.
+def open_metastore_without_spark(url: str | None, warehouse: str | None) -> Metastore:
+    """Open the metastore at a URL or, without one, the SQLite file in a warehouse, with default
+    settings. Spark is not needed. A missing SQLite file is an error.
 
     Raises:
         SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive
@@ -97,17 +98,18 @@ def open_store(url: str | None, warehouse: str | None) -> Metastore:
     if is_hive(url):
         return open_hive(url, warehouse)[0]
     if url is not None:
-        return EmbeddedMetastore(url, warehouse=place_of(warehouse or "spark-warehouse"))
+        return EmbeddedMetastore(url, warehouse=warehouse_location(warehouse or "spark-warehouse"))
     if warehouse is None:
         raise SettingError("Give the warehouse or the metastore: Spark is not asked for them.")
-    place = place_of(warehouse)
+    place = warehouse_location(warehouse)
     if not is_local(place) or not filesystem_for(place).exists(f"{place}/{_METASTORE_FILE}"):
         raise SettingError(f"There is no metastore in the warehouse '{warehouse}'.")
     return open_metastore(None, place, Settings())
 
 
 def open_survey(url: str) -> Survey:
-    """Connect to the Hive Metastore at a URL, only to look at it.
+    """Connect to the Hive Metastore at a URL, and return the connection, which can also read the
+    server's settings and list tables of all kinds.
 
     Raises:
         SettingError: Thrift is not installed, or the URL is none of a Hive Metastore.
@@ -147,12 +149,13 @@ def need_hive(url: str) -> None:
 
 
 def _file_names(directory: str) -> list[str]:
+    """Return the names of the entries in a directory; [] if there is no such directory."""
     return [entry.name for entry in filesystem_for(directory).list_if_there(directory)]
 
 
-def place_of(warehouse: str) -> str:
-    """Return the warehouse's location. A relative path is below the current directory of this
-    process. Nothing is created.
+def warehouse_location(warehouse: str) -> str:
+    """Return the location of a warehouse, absolute and without links. A relative path is below the
+    current directory of this process. Nothing is created.
 
     Raises:
         SettingError: The text is no path of a directory.

@@ -41,8 +41,8 @@ class Picture:
         return "\n".join(map(_health_line, self.health_rows)) or "no partitions"
 
     def _repr_html_(self) -> str:
-        """Return bars of bytes as SVG, the largest first, at most 20. Each has its line of text as
-        a tip."""
+        """Return SVG with a bar of bytes for each row, the largest first. After 20 bars a line
+        counts the others. A bar's tip is the row's line of text."""
         ordered = sorted(self.health_rows, key=lambda health: -_total_bytes(health))
         shown, remaining = ordered[:_MOST_BARS], ordered[_MOST_BARS:]
         longest = max(map(_total_bytes, shown), default=0) or 1
@@ -95,13 +95,13 @@ def _health_line(health: Health) -> str:
     if health.rows is None or health.deleted_rows is None:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
-        rows = f"{_counted(health.rows, 'row')}, {health.deleted_rows:,} deleted"
-        files = f"{size_text(health.live_bytes or 0)} in {_counted(health.files or 0, 'file')}"
+        rows = f"{_count_text(health.rows, 'row')}, {health.deleted_rows:,} deleted"
+        files = f"{size_text(health.live_bytes or 0)} in {_count_text(health.files or 0, 'file')}"
         facts = [f"{_row_name(health)}: {rows}, {files}"]
     if (
         number := (health.deltas or 0) + (health.delete_deltas or 0)
     ) and health.delta_share is not None:
-        facts.append(f"{_counted(number, 'delta')}, {health.delta_share:.0%} of the bytes")
+        facts.append(f"{_count_text(number, 'delta')}, {health.delta_share:.0%} of the bytes")
     if health.obsolete_bytes:
         keeper = _keeper_of_obsolete_text(health)
         facts.append(f"{size_text(health.obsolete_bytes)} obsolete{keeper and ': '}{keeper}")
@@ -110,7 +110,8 @@ def _health_line(health: Health) -> str:
     return " · ".join(facts)
 
 
-def _counted(number: int, noun: str) -> str:
+def _count_text(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 row``, ``1,204 rows``."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
@@ -123,11 +124,12 @@ def _keeper_of_obsolete_text(health: Any) -> str:
 
 
 def _total_bytes(health: Health) -> int:
+    """The live and the obsolete bytes together."""
     return (health.live_bytes or 0) + (health.obsolete_bytes or 0)
 
 
 def _legend_svg() -> str:
-    """Return SVG of the colours' names, one beside the other."""
+    """Return SVG of the legend: each colour and what it stands for, one beside the other."""
     parts, x = [], 0
     for name, _, colour in _PARTS:
         parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')
@@ -157,4 +159,5 @@ def _bar_svg(health: Health, line_number: int, most_bytes: int) -> str:
 
 
 def _svg_text(x: float, y: int, text: str) -> str:
+    """Return SVG of a text, escaped, in the line that begins at the height ``y``."""
     return f'<text x="{x:.0f}" y="{y + 15}">{html.escape(text)}</text>'

@@ -15,7 +15,14 @@ from acidsql.api.dataframes.methods import DataFrameMethods
 from acidsql.api.health import HealthMethods
 from acidsql.api.history import HistoryMethods
 from acidsql.api.migration import Migration
-from acidsql.api.opening import conf, conf_settings, is_hive, open_hive, open_metastore, place_of
+from acidsql.api.opening import (
+    conf,
+    conf_settings,
+    is_hive,
+    open_hive,
+    open_metastore,
+    warehouse_location,
+)
 from acidsql.api.streams import StreamMethods
 from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.compaction.service import Service
@@ -87,7 +94,9 @@ def connect(
     if is_hive(url):
         store, place = open_hive(url, where)
     else:
-        place = place_of(str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where)
+        place = warehouse_location(
+            str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where
+        )
         store = open_metastore(url, place, chosen)
     need_workers(spark, place)
     if chosen.warm_workers == "connect":
@@ -298,13 +307,14 @@ class Session(
 
     @property
     def txn_id(self) -> int | None:
-        """The id of the transaction that BEGIN has opened; None if there is none."""
+        """The id of the transaction that BEGIN or ``transaction`` has opened; None if none is open,
+        or the session is closed."""
         current = None if self._closed else self._runner.transactions.current
         return None if current is None else current.id
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open: BEGIN ran, and neither COMMIT nor ROLLBACK did."""
+        """Whether a transaction of BEGIN or ``transaction`` is open."""
         return self.txn_id is not None
 
     @property
@@ -339,5 +349,6 @@ class Session(
 
 
 def newest_session() -> Session | None:
-    """The session that was opened last, unless it is closed. ``%%acidsql`` uses this session."""
+    """The session that this process opened last; None if it is closed, or there was none.
+    ``%%acidsql`` uses this session."""
     return _newest[0] if _newest and not _newest[0]._closed else None

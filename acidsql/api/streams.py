@@ -92,7 +92,8 @@ class StreamMethods(SessionCore):
         bad_records: str | None = None, commit_points: CommitPoints | str | None = None,
         txn_app_id: str | None = None, retries: int = 3,
     ) -> AutoCdc | SeveralCdc | WholeTransactions[Any]:  # fmt: skip
-        """The statement AUTO CDC as a function for ``foreachBatch``, or for DataFrames.
+        """A function for ``foreachBatch``, or for DataFrames, that applies change records to a
+        table as the statement AUTO CDC does. Nothing is applied yet.
 
         The names are those of Spark's ``create_auto_cdc_flow``. The records may come in any order.
 
@@ -147,10 +148,12 @@ class StreamMethods(SessionCore):
         clauses: CdcClauses,
         bad_records: str | None,
     ) -> AutoCdc | SeveralCdc:
-        """Make the applier of one target, or of several. Nothing is applied or created.
+        """Return the function of ``auto_cdc`` for one target, or for several, without commit
+        points. The clauses are checked. Nothing is applied or created.
 
         Raises:
-            SettingError: Arguments do not belong together, or a clause is wrong.
+            SettingError, AnalysisError, UnsupportedError: Arguments do not belong together, or a
+                clause is wrong.
         """
         bad = None if bad_records is None else BadRecords(self._full_name(bad_records))
         if isinstance(target, str):
@@ -300,7 +303,7 @@ class StreamMethods(SessionCore):
             table: Forget only its entry for this table. Default: all of its entries.
 
         Returns:
-            The number of entries.
+            The number of entries that were deleted.
         """
         sink = None
         if table is not None:
@@ -309,7 +312,8 @@ class StreamMethods(SessionCore):
         return self.metastore.forget_stream(txn_app_id, sink)
 
     def _setup(self, txn_app_id: str | None, retries: int) -> Setup:
-        """Return what all sinks need. ``txn_app_id`` and ``retries``: as in ``sink``.
+        """Return the parts of this session that all sinks need, after the checks that all of them
+        need. ``txn_app_id`` and ``retries``: as in ``sink``.
 
         Raises:
             SettingError: The session is closed, or an argument is wrong.
@@ -344,6 +348,8 @@ class StreamMethods(SessionCore):
         return table if full_name is None else str(full_name)
 
     def _runner_for_batch(self, spark: SparkSession) -> Runner:
+        """Return a new runner of statements on a batch's own Spark session, with this session's
+        metastore and settings. Raise SettingError if the session is closed."""
         self._need_open()
         return self._runner.runner_for(spark)
 
@@ -369,8 +375,8 @@ class StreamMethods(SessionCore):
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
         """Begin the transaction of a ``with acid.transaction()`` block, and return it. If its
         number, or a higher one, was committed before, its changes will be skipped. Raise TxnError
-        if one is open, SettingError for a wrong name or number, UnsupportedError if the metastore
-        keeps none."""
+        if a transaction is open, SettingError for a wrong name or number, UnsupportedError if the
+        metastore cannot note a ``txn_app_id``."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
         batch = numbered_batch(txn_app_id, txn_version)
         if batch is None:

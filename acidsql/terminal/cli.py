@@ -248,12 +248,14 @@ def top(options: dict[str, Any], interval: float, once: bool) -> None:
     The command does not start Spark, so it needs --warehouse or --metastore. It opens no
     transaction. If standard output is no terminal, it prints what goes on now, and ends.
     """
-    from acidsql.api.opening import open_store
+    from acidsql.api.opening import open_metastore_without_spark
     from acidsql.terminal.terminal import show_sections, watch_sections
     from acidsql.terminal.top import sections
 
     try:
-        with closing(open_store(options["metastore"], options["warehouse"])) as store:
+        with closing(
+            open_metastore_without_spark(options["metastore"], options["warehouse"])
+        ) as store:
             if once or not sys.stdout.isatty():
                 show_sections(sections(store))
                 return

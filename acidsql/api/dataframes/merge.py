@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.api.dataframes.text import (
     SqlOrColumn,
     advising_literals,
-    assignments_of,
+    assignments_sql,
+    column_paths,
     expression_sql,
-    paths_of,
     table_and_alias,
     value_sql,
 )
@@ -50,19 +50,22 @@ class MergeIntoWriter:
 
     @checked
     def whenMatched(self, condition: SqlOrColumn | None = None) -> WhenMatched:  # noqa: N802
-        """What to do with rows of the table that a row of the source matches."""
+        """Begin a clause for rows of the table that a row of the source matches. A method of the
+        result adds the clause with its action: ``whenMatched().delete()``."""
         return WhenMatched(self, "MATCHED", condition)
 
     @checked
     def whenNotMatched(self, condition: SqlOrColumn | None = None) -> WhenNotMatched:  # noqa: N802
-        """What to do with rows of the source that match no row of the table."""
+        """Begin a clause for rows of the source that match no row of the table. A method of the
+        result adds the clause with its action: ``whenNotMatched().insertAll()``."""
         return WhenNotMatched(self, "NOT MATCHED", condition)
 
     @checked
     def whenNotMatchedBySource(  # noqa: N802
         self, condition: SqlOrColumn | None = None
     ) -> WhenNotMatchedBySource:
-        """What to do with rows of the table that no row of the source matches."""
+        """Begin a clause for rows of the table that no row of the source matches. A method of the
+        result adds the clause with its action: ``whenNotMatchedBySource().delete()``."""
         return WhenNotMatchedBySource(self, "NOT MATCHED BY SOURCE", condition)
 
     def withSchemaEvolution(self) -> MergeIntoWriter:  # noqa: N802
@@ -162,8 +165,8 @@ class MergeIntoWriter:
     def _add_clause(
         self, kind: str, clause: _Clause, values: Iterable[SqlOrColumn] = ()
     ) -> MergeIntoWriter:
-        """Add a clause behind those of its kind, and return this writer. ``values``: those that may
-        need advice in an error."""
+        """Add a clause behind those of its kind, and return this writer. ``clause``: makes the SQL
+        of the clause in ``merge``. ``values``: its values, for advice in an error."""
         self._clauses[kind].append(clause)
         self._values += values
         return self
@@ -185,8 +188,8 @@ class _WhenClause:
         return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
 
     def _add_action(self, action: _Clause, values: Iterable[SqlOrColumn] = ()) -> MergeIntoWriter:
-        """Add the clause with this action to the MERGE, and return its writer. The SQL is made
-        later, by ``merge()``. ``values``: those that may need advice in an error."""
+        """Add this WHEN, with the action, to the MERGE, and return the MERGE's writer. ``action``:
+        makes the SQL behind THEN in ``merge``. ``values``: its values, for advice in an error."""
 
         def clause(columns: ColumnSql) -> str:
             when = f"WHEN {self._kind}"
@@ -198,41 +201,45 @@ class _WhenClause:
 
 
 class WhenNotMatchedBySource(_WhenClause):
-    """What to do with rows of the table that no row of the source matches."""
+    """A clause for rows of the table that no row of the source matches. Each method adds the clause
+    with an action."""
 
     @checked
     def update(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Add the action UPDATE SET: columns, or fields of structs, with their new values as SQL
         text or Columns. Return the writer; nothing runs yet. Raise SettingError without a
         column."""
-        paths_of(assignments, "update()")
+        column_paths(assignments, "update()")
 
         def action(columns: ColumnSql) -> str:
-            return f"UPDATE SET {assignments_of(assignments, columns)}"
+            return f"UPDATE SET {assignments_sql(assignments, columns)}"
 
         return self._add_action(action, assignments.values())
 
     def delete(self) -> MergeIntoWriter:
-        """Delete the row."""
+        """Add the action DELETE. Return the writer; nothing runs yet."""
         return self._add_action(lambda _: "DELETE")
 
 
 class WhenMatched(WhenNotMatchedBySource):
-    """What to do with rows of the table that a row of the source matches."""
+    """A clause for rows of the table that a row of the source matches. Each method adds the clause
+    with an action."""
 
     def updateAll(self) -> MergeIntoWriter:  # noqa: N802
-        """Set all columns to those of the source, by name."""
+        """Add the action that sets all columns to those of the source, by name. Return the writer;
+        nothing runs yet."""
         return self._add_action(lambda _: "UPDATE SET *")
 
 
 class WhenNotMatched(_WhenClause):
-    """What to do with rows of the source that match no row of the table."""
+    """A clause for rows of the source that match no row of the table. Each method adds the clause
+    with an action."""
 
     @checked
     def insert(self, assignments: Mapping[str, SqlOrColumn]) -> MergeIntoWriter:
         """Add the action INSERT: columns with their values as SQL text or Columns. Return the
         writer; nothing runs yet. Raise SettingError without a column."""
-        paths = ", ".join(paths_of(assignments, "insert()"))
+        paths = ", ".join(column_paths(assignments, "insert()"))
 
         def action(columns: ColumnSql) -> str:
             values = ", ".join(value_sql(value, columns) for value in assignments.values())
@@ -241,5 +248,6 @@ class WhenNotMatched(_WhenClause):
         return self._add_action(action, assignments.values())
 
     def insertAll(self) -> MergeIntoWriter:  # noqa: N802
-        """Insert the row of the source, by the columns' names."""
+        """Add the action that inserts the row of the source, by the columns' names. Return the
+        writer; nothing runs yet."""
         return self._add_action(lambda _: "INSERT *")

@@ -14,7 +14,7 @@ from acidsql.api.dataframes.merge import SOURCE, MergeIntoWriter
 from acidsql.api.dataframes.text import (
     SqlOrColumn,
     advising_literals,
-    assignments_of,
+    assignments_sql,
     name_list,
     table_and_alias,
     table_name,
@@ -64,7 +64,7 @@ class DataFrameMethods(SessionCore):
             AcidSqlError: Any other error. The table is as it was.
         """
         with column_sql(self.spark) as columns, advising_literals(set.values()):
-            text = f"UPDATE {table_and_alias(table)} SET {assignments_of(set, columns)}"
+            text = f"UPDATE {table_and_alias(table)} SET {assignments_sql(set, columns)}"
             return self.sql(text + where_clause(where, columns), args)
 
     @checked_while_open
@@ -248,8 +248,8 @@ class DataFrameMethods(SessionCore):
 def _layout_clauses(
     clustered_by: Sequence[str] | str, buckets: int | None, properties: Mapping[str, str]
 ) -> str:
-    """Return CLUSTERED BY and TBLPROPERTIES of a CREATE TABLE, as far as they are given. Raise
-    SettingError for ``clustered_by`` without ``buckets``, or the reverse."""
+    """Return the SQL of CLUSTERED BY and TBLPROPERTIES of a CREATE TABLE; each is left out without
+    its arguments. Raise SettingError for ``clustered_by`` without ``buckets``, or the reverse."""
     if bool(clustered_by) != (buckets is not None):
         raise SettingError("clustered_by and buckets belong together.", name="buckets")
     text = (
@@ -257,12 +257,15 @@ def _layout_clauses(
         if clustered_by
         else ""
     )
-    pairs = ", ".join(f"{_string(key)} = {_string(value)}" for key, value in properties.items())
+    pairs = ", ".join(
+        f"{_string_literal(key)} = {_string_literal(value)}" for key, value in properties.items()
+    )
     return f"{text} TBLPROPERTIES ({pairs})" if pairs else text
 
 
-def _string(text: str) -> str:
-    """A string literal of the statements that acidsql reads itself."""
+def _string_literal(text: str) -> str:
+    """Return a text as a string literal in acidsql's own SQL: in single quotes, with escapes by
+    backslashes."""
     escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -294,5 +297,5 @@ def _column_definition(field: T.StructField) -> str:
     wall clock, Hive's TIMESTAMP."""
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
-    comment_clause = "" if comment is None else f" COMMENT {_string(comment)}"
+    comment_clause = "" if comment is None else f" COMMENT {_string_literal(comment)}"
     return f"{quote(field.name)} {storable(hive_type(field.dataType))}{not_null}{comment_clause}"

@@ -1,4 +1,7 @@
-"""Parts of statements, from names, SQL text and Columns."""
+"""Parts of statements, as SQL, from names, SQL text and Columns.
+
+In all functions, ``columns`` is the function that writes a Column as SQL.
+"""
 
 from __future__ import annotations
 
@@ -17,24 +20,26 @@ SqlOrColumn = str | Column
 
 
 def table_name(table: str) -> str:
-    """``database.table`` in a statement."""
+    """Return SQL of a table's name, ``table`` or ``database.table``; its parts are quoted."""
     return quoted_path(table_parts(table))
 
 
 def table_and_alias(table: str) -> str:
-    """``database.table``, perhaps with an alias behind it, in a statement."""
+    """Return SQL of a table's name and, if there is one, its alias: ``database.table AS t``; all
+    parts are quoted."""
     parts, alias = parts_and_alias(table)
     return quoted_path(parts) if alias is None else f"{quoted_path(parts)} AS {quote(alias)}"
 
 
 def name_list(columns: Sequence[str] | str, argument: str) -> str:
-    """The columns of an argument in a statement, with commas between them."""
+    """Return SQL of columns' names, quoted, with commas between them. ``argument``: the argument's
+    name, for errors."""
     return ", ".join(map(quote, column_names(columns, argument)))
 
 
-def paths_of(values: Mapping[str, SqlOrColumn], call: str = "SET") -> list[str]:
-    """Return the columns that get new values, as names in a statement. They may have qualifiers.
-    ``call``: the method or clause, for the message.
+def column_paths(values: Mapping[str, SqlOrColumn], call: str = "SET") -> list[str]:
+    """Return SQL of the name of each column that gets a value, quoted, perhaps with a qualifier or
+    a field's name. ``call``: the method or clause, for the message.
 
     Raises:
         SettingError: There is no column.
@@ -45,19 +50,20 @@ def paths_of(values: Mapping[str, SqlOrColumn], call: str = "SET") -> list[str]:
     return [quoted_path(column_parts(name)) for name in values]
 
 
-def assignments_of(values: Mapping[str, SqlOrColumn], columns: ColumnSql) -> str:
-    """The assignments after SET."""
-    pairs = zip(paths_of(values), values.values(), strict=True)
+def assignments_sql(values: Mapping[str, SqlOrColumn], columns: ColumnSql) -> str:
+    """Return SQL of the assignments behind SET: ``column = value, …``. Raise the errors of
+    ``column_paths`` and ``value_sql``."""
+    pairs = zip(column_paths(values), values.values(), strict=True)
     return ", ".join(f"{path} = {value_sql(value, columns)}" for path, value in pairs)
 
 
 def where_clause(condition: SqlOrColumn | None, columns: ColumnSql) -> str:
-    """WHERE and its condition; empty without a condition."""
+    """Return `` WHERE `` and the SQL of the condition; "" for None."""
     return "" if condition is None else f" WHERE {expression_sql(condition, columns)}"
 
 
 def value_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
-    """The SQL of a new value, which may be DEFAULT."""
+    """Return SQL of a value that a column gets: DEFAULT, or an expression (``expression_sql``)."""
     is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
     return "DEFAULT" if is_default else expression_sql(value, columns)
 
@@ -81,10 +87,10 @@ def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
 
 @contextmanager
 def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
-    """Add advice to an SqlError of the block if it is about a name or the syntax in one of these
-    values, and the value looks like a text and not like SQL: how to pass a text.
+    """If an SqlError of the block is about a name or the syntax in one of these values, raise it
+    with advice: how to pass a text. A value with quotes or brackets gets none.
 
-    ``{"city": "Rome"}`` sets the column to that of the column ``Rome``.
+    ``{"city": "Rome"}`` is a frequent mistake: here ``Rome`` is a column.
     """
     try:
         yield
