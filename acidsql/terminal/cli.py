@@ -77,8 +77,9 @@ def sql_command(
 
     The statements are TEXT, or come from a file or from standard input, in UTF-8. Each statement is
     a transaction of its own, except between BEGIN and COMMIT. The first statement that fails ends
-    the command. Results go to standard output. Receipts go there too, but with csv and json they go
-    to standard error.
+    the command. A transaction that is open at the end is rolled back, and the command fails.
+    Results go to standard output. Receipts go there too, but with csv and json they go to standard
+    error.
 
     csv and json give all rows, in UTF-8, and lose nothing. In csv, NULL is an empty field, the
     empty string is "", nested values are JSON, and binary values are 0x and hexadecimal digits. In
@@ -332,8 +333,8 @@ def hive_check(
 
 
 def _statements_text(text: str | None, file: BinaryIO | None) -> str:
-    """Return the statements: TEXT, or what the file or standard input has, decoded from UTF-8.
-    Raise UsageError if both are given, or it is not UTF-8."""
+    """Return the statements: ``text`` or, without it, what the file or else standard input has.
+    Raise UsageError if both are given, or the statements are not UTF-8."""
     if text is None:
         raw_text = (file or sys.stdin.buffer).read()
     elif file is None:
@@ -350,8 +351,8 @@ def _statements_text(text: str | None, file: BinaryIO | None) -> str:
 
 
 def _print_any_character() -> None:
-    """Let standard output and error print characters that the locale lacks as escapes: they must
-    not end a command half-way."""
+    """Let standard output and standard error write a character that the locale lacks as an escape,
+    instead of raising UnicodeEncodeError half-way."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -359,7 +360,7 @@ def _print_any_character() -> None:
 
 @contextmanager
 def _end_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end the block as Ctrl-C does: service managers stop a process by it."""
+    """In the block, let SIGTERM raise KeyboardInterrupt, as Ctrl-C does."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -369,9 +370,9 @@ def _end_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
-    """Yield a session of acidsql on the Spark session of the options, and close it after the block.
-    Errors of acidsql and Spark become click's, without a traceback. After five seconds without a
-    server, a warning is printed."""
+    """Yield a session of acidsql with the options' warehouse, metastore and Spark session, and
+    close it after the block. Errors of acidsql and Spark become click's, without a traceback. If
+    the server of the option ``remote`` does not answer for five seconds, a warning is printed."""
     if not os.environ.get("SPARK_HOME") and not (options["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
@@ -396,8 +397,8 @@ def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
 
 def _spark_session(options: dict[str, Any]) -> Any:
-    """Return the Spark session of the options ``master``, ``remote`` and ``confs``, without Spark's
-    UI and progress bars unless a conf says otherwise. A running session is taken."""
+    """Return a Spark session with the options ``master``, ``remote`` and ``confs``, without Spark's
+    UI and progress bars unless a conf says otherwise. If a session runs already, return it."""
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

@@ -119,9 +119,12 @@ class StatementCompleter:
         return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
 
     def _databases(self) -> list[str]:
+        """Return the names of all databases, as they are written in SQL."""
         return self._column_of_query("SHOW DATABASES")
 
     def _tables(self, database: str | None = None) -> list[str]:
+        """Return the names of a database's tables, by default of the current one, as they are
+        written in SQL; [] if there is no such database."""
         inside = "" if database is None else f" IN {quote(database)}"
         return self._column_of_query(f"SHOW TABLES{inside}", "tableName")
 
@@ -134,29 +137,33 @@ class StatementCompleter:
 
     @cached_property
     def _keywords(self) -> list[str]:
+        """Return the keywords of Spark and of acidsql, in alphabetical order."""
         return sorted({*_OWN_WORDS, *self._column_of_query("SELECT keyword FROM sql_keywords()")})
 
     def _column_of_query(self, query: str, column: str | None = None) -> list[str]:
-        """Return one column of a query's rows, the first by default, as names are written in SQL;
-        empty if the query fails: a completion raises no errors."""
+        """Run a query, and return one column of its rows, by default the first, as names in SQL; []
+        if the query fails."""
         with suppress(AcidSqlError, PySparkException), no_log():
             frame = self.run(query)
             rows = frame.select(column or frame.columns[0]).collect()
-            return [_written_name(row[0]) for row in rows]
+            return [_sql_name(row[0]) for row in rows]
         return []
 
 
-def _written_name(name: str) -> str:
+def _sql_name(name: str) -> str:
+    """Return a name in back quotes if it needs them. A heading of DESCRIBE (``# …``) and "" stay as
+    they are."""
     return name if _PLAIN.fullmatch(name) or name[:1] in ("", "#") else quote(name)
 
 
 def _is_in_comment(text: str, before: list[Token]) -> bool:
-    """Whether a text that can be cut into tokens ends inside of a comment of one line."""
+    """Whether a text ends inside of a comment ``-- …``. ``before``: the tokens of the text."""
     return "--" in text[before[-1].end if before else 0 :].rpartition("\n")[2]
 
 
 def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
-    """Return the names with a dot behind each, at the end of some tokens: ``a.b.`` → (a, b)."""
+    """Return the qualifiers before the cursor, from the tokens before it: ``FROM a.b.`` → (a, b).
+    Return () if the last token is no dot behind a name."""
     parts: list[str] = []
     while len(before) > 1 and before[-1].text == "." and before[-2].is_name:
         parts.insert(0, before[-2].value)

@@ -225,8 +225,8 @@ def _compaction_facts(survey: Survey) -> Iterator[Fact]:
 def _database_lookups(
     survey: Survey, requested_names: Sequence[str]
 ) -> Iterator[Fact | tuple[str, str]]:
-    """Yield the name and directory of each database to look at, or a Fact for one that is not
-    there. Without names, all databases."""
+    """Yield the name and directory of each requested database, or a warning for one that is not
+    there. Without requested names, yield all databases, by name."""
     locations = {database.name: database.location for database in survey.databases()}
     for name in (requested_name.lower() for requested_name in requested_names):
         if name in locations:
@@ -242,7 +242,8 @@ def _directory_facts(
     places: dict[str, str], spark: Callable[[], SparkSession] | None
 ) -> Iterator[Fact]:
     """Yield, for each directory, a fact that it can be read from this machine, or a warning; with
-    ``spark``, the same for each of its executors. ``places``: location → what it is, in words."""
+    ``spark``, the same for each of its executors; without, the fact that they were not tried.
+    ``places``: location → what it is, in words."""
     for location, place_name in places.items():
         yield _directory_fact(place_name, location, "this machine", listing_problem(location))
     if spark is None:

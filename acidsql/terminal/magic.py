@@ -77,6 +77,8 @@ _ASSIGN = re.compile(r"\s*([A-Za-z_]\w*)\s*<<\s*")
 
 @dataclass(slots=True)
 class _Options:
+    """The options of a line of the magic, by the names that the module's docstring explains."""
+
     out: str | None = None
     limit: int | None = None
     form: str | None = None
@@ -110,6 +112,9 @@ class AcidSqlMagics(Magics):
 
         Returns:
             The last statement's rows or receipt. Those of earlier statements are displayed.
+
+        Raises:
+            UsageError: A statement failed or was interrupted, or an option is wrong.
         """
         options, start = _parse_options(line)
         text = start if cell is None else f"{start}\n{cell}"
@@ -219,7 +224,7 @@ class AcidSqlMagics(Magics):
 
 
 class _Line:
-    """A line of a notebook's output that changes."""
+    """A line of a notebook's output whose text changes."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -276,7 +281,8 @@ def _parse_options(line: str) -> tuple[_Options, str]:
 
 
 def _has_times(text: str) -> bool:
-    """Whether Hive's milliseconds are in the rows of a statement."""
+    """Whether a statement is SHOW TRANSACTIONS, LOCKS or COMPACTIONS, whose rows have times in
+    milliseconds."""
     words = [token.upper for token in tokenize(text)[:2]]
     return words in (["SHOW", "TRANSACTIONS"], ["SHOW", "LOCKS"], ["SHOW", "COMPACTIONS"])
 

@@ -26,15 +26,15 @@ _FINISHED = "Interrupted. The statement was done before."
 def show_progress(
     session: Session, text: str, show: Show, *, first_s: float = _FIRST_S, next_s: float = _NEXT_S
 ) -> Iterator[None]:
-    """Show the progress of the statement that the block runs, if it takes more than two seconds,
-    and take it away at the end.
+    """Show the progress of the statement that the block runs, if it takes longer than ``first_s``,
+    and call ``show(None)`` at the end. The block's Spark jobs get a tag.
 
     Args:
         session: The session that runs the statement.
         text: The statement.
         show: Shows a line; another thread calls it.
-        first_s: The first line comes after so many seconds.
-        next_s: The time between two lines.
+        first_s: The seconds before the first line.
+        next_s: The seconds between two lines.
     """
 
     def look(tasks: Tasks) -> None:
@@ -50,7 +50,8 @@ def show_progress(
 
 
 def interruption_message(session: Session, before: object) -> str:
-    """What became of a statement that Ctrl-C has ended; ``before``: the last receipt before it."""
+    """Return a message about a statement that Ctrl-C has interrupted: that it was done, if the
+    session has a newer receipt than ``before``, or else that it is undone."""
     return _UNDONE if session.last is before else _FINISHED
 
 
@@ -60,12 +61,12 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size_text(tasks.bytes)} read" if tasks.rows else ""
         return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"
-    return _waits_for(session, text) or "in the driver: plan, files, commit"
+    return _lock_wait_text(session, text) or "in the driver: plan, files, commit"
 
 
-def _waits_for(session: Session, text: str) -> str | None:
-    """Return which lock keeps a statement waiting, in words; None if it waits for none, or the
-    metastore does not answer. The statement's locks are found by its text."""
+def _lock_wait_text(session: Session, text: str) -> str | None:
+    """Return which lock a statement waits for, and who has it, in words; None if it waits for none,
+    or the metastore does not answer. The statement's own locks are found by its text."""
     try:
         locks = session.metastore.show_locks()
     except AcidSqlError:

@@ -66,7 +66,7 @@ class FirstRows:
 
     @property
     def summary(self) -> str:
-        """Return a sentence with the number of rows."""
+        """Return the number of rows, in words, and whether there are more."""
         number = len(self.rows)
         if self.more:
             return f"the first {number:,} rows; there are more"
@@ -74,7 +74,7 @@ class FirstRows:
 
     @property
     def is_text(self) -> bool:
-        """Whether the rows are the texts of EXPLAIN or SHOW CREATE TABLE."""
+        """Whether the rows are all of the text of EXPLAIN or SHOW CREATE TABLE."""
         return self.columns in (("plan",), ("createtab_stmt",)) and not self.more
 
     @property
@@ -112,7 +112,7 @@ class FirstChanges:
         frame: The DataFrame of all changes; it is lazy.
         columns: The names of the table's columns.
         rows: The first changes: the old row and the new row, each None if there is none.
-        counts: How many rows would be inserted, updated and deleted.
+        counts: How many rows would be changed: the keys are inserted, updated and deleted.
         more: Whether there are more changes.
     """
 
@@ -124,7 +124,7 @@ class FirstChanges:
 
     @property
     def summary(self) -> str:
-        """A sentence with the numbers of rows."""
+        """Return the numbers of rows that would be changed, in words."""
         counts_text = ", ".join(f"{count:,} {verb}" for verb, count in self.counts.items() if count)
         shown = f"; the first {len(self.rows):,} changes are shown" if self.more else ""
         return f"would be {counts_text}{shown}" if counts_text else "nothing would change"
@@ -133,7 +133,7 @@ class FirstChanges:
         rows = [
             (
                 _change_kind(old, new),
-                *(_old_and_new(*pair) for pair in _old_and_new_values(old, new)),
+                *(_value_change_text(*pair) for pair in _old_and_new_values(old, new)),
             )
             for old, new in self.rows
         ]
@@ -196,15 +196,18 @@ def _old_and_new_values(
 
 
 def _change_kind(old: _RowValues | None, new: _RowValues | None) -> str:
+    """Return ``insert``, ``delete`` or ``update``."""
     return "insert" if old is None else "delete" if new is None else "update"
 
 
-def _old_and_new(old: str | None, new: str | None) -> str:
+def _value_change_text(old: str | None, new: str | None) -> str:
+    """Return a cell of text: ``old → new``, or only the value if both are equal."""
     return _short_text(new) if old == new else f"{_short_text(old)} → {_short_text(new)}"
 
 
 def _marked_cell(pair: tuple[str | None, str | None]) -> str:
-    """Return an HTML cell of an old and a new value; if they differ, the old one is struck out."""
+    """Return an HTML cell of an old and a new value: both if they differ, the old one struck out;
+    otherwise the value."""
     old, new = (html.escape(_short_text(value)) for value in pair)
     shown = new if pair[0] == pair[1] else f"<del>{old}</del> <b>{new}</b>"
     return f'<td style="{_ALIGN_LEFT}">{shown}</td>'
@@ -235,7 +238,8 @@ def _table_html(
 def _table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]
 ) -> list[str]:
-    """Return a table as lines of text; numbers are aligned to the right."""
+    """Return a table as lines of text: the heads, a rule, and the rows. ``numeric``: for each
+    column, whether it is aligned to the right."""
     table = [head, *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
 
@@ -267,7 +271,7 @@ def _time_column(name: str) -> Column:
 
 
 def first_rows(frame: DataFrame, limit: int) -> FirstRows:
-    """Fetch at most ``limit`` rows of a DataFrame, as texts, in a job.
+    """Fetch the first rows of a DataFrame, at most ``limit``, as texts, in a job.
 
     Args:
         frame: Any DataFrame, with columns of any names and types.
@@ -287,7 +291,8 @@ def first_rows(frame: DataFrame, limit: int) -> FirstRows:
 
 
 def as_text(frame: DataFrame) -> DataFrame:
-    """All columns as strings. They are named c0, c1 …: two columns of a query may have one name."""
+    """Return all columns as strings, as Spark writes them, lazily; bytes as ``0x…``. They are named
+    c0, c1 …: two columns of a query may have one name."""
     plain, columns = _with_distinct_names(frame)
     return plain.select([_text_column(column, kind).alias(name) for name, column, kind in columns])
 
@@ -302,7 +307,8 @@ def as_csv(frame: DataFrame) -> DataFrame:
 
 
 def csv_line(values: Iterable[str | None]) -> str:
-    """A line of CSV by RFC 4180. NULL is an empty field, the empty string is ``""``."""
+    """Return a line of CSV by RFC 4180, without a line break at its end. NULL is an empty field,
+    the empty string is ``""``."""
     return ",".join(map(_csv_field, values))
 
 
@@ -385,14 +391,14 @@ def _text_column(column: Column, data_type: DataType) -> Column:
 
 
 def _short_text(value: str | None) -> str:
-    """Return a value on one line, of at most 60 characters; NULL for None."""
+    """Return a value on one line, cut to 60 characters; ``NULL`` for None."""
     if value is None:
         return "NULL"
     return shorten_text(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
 
 
 def shorten_text(text: str, width: int) -> str:
-    """A text of at most so many characters; ``…`` stands for its end."""
+    """Return a text of at most ``width`` characters; if it is longer, ``…`` stands for its end."""
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 

@@ -68,16 +68,16 @@ class Shell:
                 continue
             except EOFError:
                 break
-            self.take(text)
+            self.run_input(text)
         if session.in_transaction:
             print("BEGIN without COMMIT: its changes are rolled back.")
 
-    def take(self, text: str) -> None:
-        """Run what was typed: a shortcut or statements. The first error ends this, and is printed,
-        not raised; so is an interruption."""
+    def run_input(self, text: str) -> None:
+        """Run a text that a person typed: a shortcut or statements. The first error or Ctrl-C ends
+        the run; it is printed, not raised."""
         try:
             with no_log():  # the error is shown below
-                if (shortcut := _typed_shortcut(text)) is None:
+                if (shortcut := _shortcut_text(text)) is None:
                     self._run_statements(text)
                 else:
                     self._run_shortcut(shortcut)
@@ -89,7 +89,7 @@ class Shell:
             print_error(f"{type(error).__name__}: {error}")
 
     def _prompt_text(self) -> str:
-        """The prompt: the current database, and the open transaction."""
+        """Return the prompt: the current database and, if there is one, the open transaction."""
         database, txn_id = self._session.spark.catalog.currentDatabase(), self._session.txn_id
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
@@ -128,9 +128,12 @@ class Shell:
         )
 
     def _end(self, argument: str) -> None:
+        """Let ``run`` end after this shortcut."""
         self._ended = True
 
     def _describe(self, argument: str, extended: str = "") -> None:
+        """Print the columns of a table, or the list of tables if the argument is "". ``extended``:
+        "EXTENDED " prints all facts about the table."""
         table = quoted_path(table_parts(argument)) if argument else ""
         self._run_statements(f"DESCRIBE TABLE {extended}{table}" if table else "SHOW TABLES")
 
@@ -154,6 +157,8 @@ class Shell:
 
 @dataclass(frozen=True, slots=True)
 class _Shortcut:
+    """A shortcut: its argument's name, what it does, and the function that runs it."""
+
     argument: str
     description: str
     run: Callable[[Shell, str], None]
@@ -179,15 +184,17 @@ _SHORTCUTS = {
 _SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._end))
 
 
-def _typed_shortcut(text: str) -> str | None:
-    """The shortcut that a person typed; None if the text is no shortcut."""
+def _shortcut_text(text: str) -> str | None:
+    """Return a text that is a shortcut, with its argument, without blanks and ``;`` around it; None
+    if the text is no shortcut."""
     text = text.strip().rstrip(";").rstrip()
     return text if text.startswith("\\") or text in _SHORTCUTS else None
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter runs a text: a shortcut, nothing, or statements with a ``;`` at the end."""
-    if not text.strip() or _typed_shortcut(text) is not None:
+    """Whether Enter runs a text: a shortcut, nothing, statements with a ``;`` at the end, or a text
+    that fails however it goes on."""
+    if not text.strip() or _shortcut_text(text) is not None:
         return True
     try:
         tokens = tokenize(text)
@@ -217,8 +224,8 @@ def _key_bindings() -> KeyBindings:
 
 
 def _history(path: Path | None) -> History:
-    """Return the lines that were typed before, from a file that only its user can read. Without a
-    path, or if it cannot be made, they are kept in memory only."""
+    """Return the history of typed lines, which is kept in a file; a new file can be read by its
+    user only. Without a path, or if the file cannot be made, the lines are kept in memory only."""
     if path is None:
         return InMemoryHistory()
     try:
@@ -230,7 +237,8 @@ def _history(path: Path | None) -> History:
 
 
 def history_path() -> Path:
-    """The file in which the shell keeps typed lines, by the XDG Base Directory Specification."""
+    """Return the path of the file in which the shell keeps typed lines, by the XDG Base Directory
+    Specification. Nothing is created."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "acidsql" / "history"
 

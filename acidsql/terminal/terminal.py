@@ -67,8 +67,8 @@ def run(
 
 @contextmanager
 def progress(session: Session, text: str) -> Iterator[None]:
-    """Show on standard error what a statement does while the block runs it; nothing if standard
-    error is no terminal."""
+    """Show on standard error what a statement does, while the block runs it, from its third second
+    on; nothing if standard error is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -165,7 +165,8 @@ def watch_sections(
 def _key_reader() -> Iterator[Callable[[float], str]]:
     """Yield a function that waits at most so many seconds for a key, and returns it, or "" if none
     came; "q" if the terminal has gone. Until the block ends, the terminal hands over each key
-    without Enter. Without a terminal the function only waits."""
+    without Enter, and Ctrl-C raises KeyboardInterrupt. Without a terminal the function only waits,
+    and returns ""."""
     if not sys.stdin.isatty():
         yield _wait_without_keys
         return
@@ -192,6 +193,7 @@ def _key_reader() -> Iterator[Callable[[float], str]]:
 
 
 def _wait_without_keys(seconds: float) -> str:
+    """Wait, and return "": no key."""
     time.sleep(seconds)
     return ""
 
@@ -256,11 +258,13 @@ def _print_table(shown_rows: FirstRows, use_pager: bool) -> None:
 
 
 def _plain_text(text: str) -> Text:
-    """A text that gives the terminal no commands: control characters are shown as escapes."""
+    """Return a text for the console, whose control characters are shown as escapes, so that it
+    gives the terminal no commands."""
     return Text(_escape_controls(text))
 
 
 def _escape_controls(text: str) -> str:
+    r"""Return a text with escapes (``\x1b``) for control characters, except tab and newline."""
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
@@ -273,13 +277,13 @@ def _fits_on_terminal(table: Table, console: Console) -> bool:
 
 
 def _console() -> Console:
+    """Return a console on standard output: as wide as the terminal, or very wide for a pipe."""
     # Lines in a pipe stay whole: rich would fold them to 80 columns.
     return Console(width=None if sys.stdout.isatty() else _WIDEST)
 
 
 def _write(lines: Iterable[str]) -> None:
-    """Write each line, with a newline, to standard output, in UTF-8 whatever the locale, because
-    programs read it (CSV, JSON)."""
+    """Write each line, with a newline, to standard output, in UTF-8 whatever the locale."""
     sys.stdout.flush()
     for line in lines:
         sys.stdout.buffer.write(line.encode() + b"\n")

@@ -84,8 +84,8 @@ def _transaction_section(
                 str(txn.txn_id),
                 _age_text(txn.started_ms, now_ms),
                 _age_text(txn.last_heartbeat_ms, now_ms),
-                _listed_ids(waits[txn.txn_id]) or ("a lock" if txn.txn_id in waiting else ""),
-                _listed_ids(holds_up[txn.txn_id]),
+                _id_list_text(waits[txn.txn_id]) or ("a lock" if txn.txn_id in waiting else ""),
+                _id_list_text(holds_up[txn.txn_id]),
                 f"{txn.user}@{txn.host}",
                 brief(txn.agent_info),
             ),
@@ -128,8 +128,9 @@ def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
 def _compaction_section(
     compactions: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int
 ) -> Section:
-    """Return the table of compactions: those that run, then those that wait, then those to be
-    cleaned, and the first five of the history."""
+    """Return the table of compactions: those that run, then those that wait, then those whose old
+    files are still to be deleted, then the first five of the history. ``txns`` has the heartbeats
+    of those that run."""
     signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
     queue = [
         compaction for state in _QUEUE for compaction in compactions if compaction.state is state
@@ -185,7 +186,8 @@ def _last_sign_text(compaction: CompactionInfo, signs: Mapping[int, int], now_ms
     return _age_text(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
 
 
-def _listed_ids(numbers: Iterable[int]) -> str:
+def _id_list_text(numbers: Iterable[int]) -> str:
+    """Return numbers as text, sorted, with commas between them."""
     return ", ".join(map(str, sorted(numbers)))
 
 
