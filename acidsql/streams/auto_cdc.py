@@ -128,7 +128,11 @@ class CdcClauses:
 
 
 class Applier(BatchWriter[Target]):
-    """A function for ``foreachBatch``, and ``apply`` for batches; ``Session.auto_cdc`` makes it.
+    """A function for ``foreachBatch`` that applies change records to its targets; ``apply`` applies
+    one DataFrame. ``Session.auto_cdc`` makes it.
+
+    AUTO CDC keeps what it knows of a target's keys, such as the order values of deleted ones, in a
+    state table beside the target.
 
     Attributes:
         last: The receipt of the newest batch; None before the first one.
@@ -163,7 +167,7 @@ class Applier(BatchWriter[Target]):
         """
         self._setup.require_no_transaction("apply(…), which has a transaction of its own,")
         with self._runner(rows.sparkSession) as runner:
-            target = self.target(runner)
+            target = self.require_target(runner)
             batch = numbered_batch(txn_app_id, txn_version, self._sink_name(target))
 
             def once() -> Receipt | None:
@@ -176,20 +180,21 @@ class Applier(BatchWriter[Target]):
         return self.last
 
     def tables(self, target: Target) -> Sequence[Table]:
-        """The tables, in the order in which they are changed."""
+        """Return the tables of the target, in the order in which they are changed."""
         raise NotImplementedError
 
     def target_index(self, rows: DataFrame, target: Target) -> Column:
-        """The index in ``tables`` of the table that a record is for; NULL: of no table."""
+        """Return, lazily, the position in ``tables`` of the table that a record is for, as a
+        column; NULL: the record is for no table."""
         return F.lit(0)
 
     def names_no_target(self, rows: DataFrame) -> Column:
-        """A condition that is true if a record does not say which table it is for."""
+        """Return a condition that is true if a record does not say which table it is for."""
         return F.lit(False)
 
-    def check(self, rows: DataFrame, target: Target) -> None:
-        """Raise, now, the error by which a later ``write`` would refuse records that are for no
-        table. By default nothing is refused."""
+    def check_targets(self, rows: DataFrame, target: Target) -> None:
+        """Raise the error by which ``write`` would refuse a record that is for no table. By default
+        no record is refused."""
 
     def make_tables(self, runner: Runner, target: Target, rows: DataFrame) -> None:
         """Make all state tables and other tables that are missing, before the transaction of a
@@ -208,8 +213,9 @@ class Applier(BatchWriter[Target]):
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
-        """Write the batch in a transaction, and then forget old deletes of its tables; an error of
-        that is only logged and noted. Return the receipt, with these notes."""
+        """Write the batch in a transaction, and commit. Then remove, from the state table of each
+        target, the deletes that are older than its retention; an error is only logged and noted.
+        Return the receipt of the batch, with notes about the removal."""
         receipt = super()._run_in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):
             note = runner.auto_cdc.tombstones.forget(table, self._forgot_at)
@@ -218,7 +224,8 @@ class Applier(BatchWriter[Target]):
         return receipt
 
     def _apply_unnumbered(self, runner: Runner, target: Target, rows: DataFrame) -> Receipt | None:
-        """Apply records without an application and a number in the ledger."""
+        """Apply records in a transaction of their own, without an entry in the ledger, and return
+        the receipt."""
         return self._run_in_transaction(runner, target, rows, "acid.auto_cdc(…).apply(…)", None)
 
 
@@ -237,7 +244,8 @@ class AutoCdc(Applier[Table]):
     def __repr__(self) -> str:
         return f"<acidsql auto_cdc into {self.table}>"
 
-    def target(self, runner: Runner) -> Table:
+    def require_target(self, runner: Runner) -> Table:
+        """Return the table. Raise AnalysisError if there is no such ACID table."""
         return resolve_table(runner, self.table)
 
     def with_bad_records(self, bad_records: BadRecords | None) -> AutoCdc:
@@ -248,6 +256,7 @@ class AutoCdc(Applier[Table]):
         return [target]
 
     def prepare_target(self, runner: Runner, target: Table, rows: DataFrame) -> None:
+        """Make the table of bad records, if there is to be one and it is missing."""
         if self._bad_records is not None:
             self._bad_records.create_if_missing(runner)
 
@@ -259,7 +268,7 @@ class AutoCdc(Applier[Table]):
             self.apply_all(runner, target, rows.where(F.lit(False)))
 
     def lacks_state(self, runner: Runner, target: Table) -> bool:
-        """Whether there is no state table yet."""
+        """Whether the target has no state table yet."""
         state = state_name(target.name)
         return runner.resolve((state.database, state.name)) is None
 
@@ -315,6 +324,7 @@ class AutoCdc(Applier[Table]):
 
 
 def _quoted_list(names: Sequence[str] | str | None) -> str:
+    """Return SQL of columns' names in brackets; ``()`` for None."""
     return f"({', '.join(map(quote, column_names(names or (), 'AUTO CDC')))})"
 
 

@@ -59,7 +59,7 @@ class BadRecords:
 
         Args:
             runner: Has a transaction.
-            bad_rows: The records, with the column ``FAULT``.
+            bad_rows: The records, with the column ``FAULT``: the condition of the error.
             target: SQL of the name of the table that the records are for.
 
         Returns:

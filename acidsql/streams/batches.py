@@ -65,7 +65,8 @@ class Setup:
     require_no_transaction: Callable[[str], None]
 
     def __reduce__(self) -> str:
-        """Spark Connect alone pickles the function of ``foreachBatch``, for its server."""
+        """Raise the error of a stream over Spark Connect, which alone pickles the function of
+        ``foreachBatch``."""
         raise no_sinks_error(NotSentError)
 
 
@@ -95,8 +96,8 @@ class BatchWriter(Generic[Target]):
         self._runs: set[str] = set()  # the runs whose batches this sink has got
         self.last: Receipt | None = None
 
-    def target(self, runner: Runner) -> Target:
-        """The target. Raises AnalysisError if there is no such target."""
+    def require_target(self, runner: Runner) -> Target:
+        """Look up the target, and return it. Raise AnalysisError if there is no such ACID table."""
         raise NotImplementedError
 
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
@@ -104,15 +105,16 @@ class BatchWriter(Generic[Target]):
         raise NotImplementedError
 
     def prepare_target(self, runner: Runner, target: Target, rows: DataFrame) -> None:
-        """Do what must be done before the transaction of a batch begins."""
+        """Do what must be done before the transaction of a batch begins. By default nothing."""
 
     def _sink_name(self, target: Target) -> str:
-        """The target's name in the ledger."""
+        """Return the target's name in the ledger."""
         raise NotImplementedError
 
     @checked
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
-        """Write a batch, unless it was written before. ``foreachBatch`` calls this method.
+        """Write a batch, unless it was written before, and set ``last``. ``foreachBatch`` calls
+        this method. The first batch of a run aborts the open transactions of other runs.
 
         Raises:
             StreamError: The batch is out of order: another query or run has written, or a batch is
@@ -124,7 +126,7 @@ class BatchWriter(Generic[Target]):
         self._setup.require_no_transaction("A batch, which has a transaction of its own,")
         spark = rows.sparkSession
         with composed_text_conf(spark), self._runner(spark) as runner:
-            target = self.target(runner)
+            target = self.require_target(runner)
             batch = self._identity(rows, batch_id, target)
             runner.transactions.set_batch(batch)
             if batch.query_id and batch.run_id not in self._runs:
@@ -228,14 +230,14 @@ def run_statement(runner: Runner, text: str) -> Receipt | None:
 
 
 def table_name(name: TableName) -> str:
-    """A table's name in a statement."""
+    """Return SQL of a table's name, with its database, quoted."""
     return quoted_path((name.database, name.name))
 
 
 @contextmanager
 def temporary_view(rows: DataFrame) -> Iterator[str]:
-    """Yield a name for a DataFrame in the statements of the block, on the DataFrame's own session.
-    The view is dropped after the block."""
+    """Make a temporary view of a DataFrame on its own Spark session, and yield the view's name. The
+    view is dropped after the block."""
     name = f"acidsql_batch_{uuid.uuid4().hex}"
     rows.createTempView(name)
     try:

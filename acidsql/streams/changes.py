@@ -122,8 +122,8 @@ def change_rows(
 
 
 def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordFields]:
-    """Return the rows, and the means to read their records' fields. Rows that are texts are parsed
-    as JSON, lazily, in columns that are added; parsed rows stay as they are.
+    """Return the rows, and the object that makes SQL of their records' fields. Texts are parsed as
+    JSON, lazily, into columns that are added; parsed records stay as they are.
 
     Raises:
         AnalysisError: The rows are neither texts nor records of this format.
@@ -210,12 +210,13 @@ def _column_index(columns: Sequence[StructField], key: str) -> int:
 
 
 def _images(envelope: Envelope) -> dict[str, RowImage]:
+    """Return an envelope's images by name: ``before``, ``after`` and, if it has one, ``same``."""
     images = {"before": envelope.before, "after": envelope.after}
     return images if envelope.same is None else images | {"same": envelope.same}
 
 
 def is_unparsed_sql(fields: RecordFields) -> str:
-    """SQL that is true if the text of a record is no JSON."""
+    """Return SQL that is true if the text of a record is no JSON; false for parsed records."""
     return f"{_PARSED} IS NULL" if fields.is_text else "false"
 
 
@@ -275,7 +276,7 @@ class _RowSql:
         text = text_sql(sql, source_type)
         value = self._values.convert(sql, source_type, target_type)
         faults = [] if is_old or self._absent == "null" else [
-            f"WHEN {image.lacks_column(name)} THEN {literal(f'it has no column {name}')}"
+            f"WHEN {image.lacks_column_sql(name)} THEN {literal(f'it has no column {name}')}"
         ]  # fmt: skip
         if self._envelope.unavailable:
             is_unavailable = (

@@ -103,7 +103,8 @@ class CommitPoints:
 
 
 class WholeTransactions(Applier[Target]):
-    """Hands the records of complete transactions to another applier.
+    """Hands the records of a source's complete transactions to another applier, and keeps the other
+    records in pending tables.
 
     Args:
         setup: What all writers of batches need.
@@ -118,10 +119,12 @@ class WholeTransactions(Applier[Target]):
     def __repr__(self) -> str:
         return f"{self._applier!r} in transactions of {self._points.txn}"
 
-    def target(self, runner: Runner) -> Target:
-        return self._applier.target(runner)
+    def require_target(self, runner: Runner) -> Target:
+        """Return the applier's target. Raise AnalysisError if there is no such ACID table."""
+        return self._applier.require_target(runner)
 
     def tables(self, target: Target) -> Sequence[Table]:
+        """Return the applier's tables, in the order in which they are changed."""
         return self._applier.tables(target)
 
     def _sink_name(self, target: Target) -> str:
@@ -149,7 +152,7 @@ class WholeTransactions(Applier[Target]):
                 self._records_with_facts(staged_rows, target),
                 staged_rows,
             )
-            self._applier.check(batch.change_records(), target)
+            self._applier.check_targets(batch.change_records(), target)
             with stage_rows(batch.source_transactions(), location, txn_id, few_rows) as groups:
                 return self._apply_complete(batch, groups, target, txn_id)
 
@@ -168,9 +171,9 @@ class WholeTransactions(Applier[Target]):
         for table_number in range(len(batch.tables)):
             table_counts = [count for count in counts if count.home == table_number]
             if any(count.complete and count.waited for count in table_counts):
-                batch.forget_applied(groups, table_number)
+                batch.delete_applied(groups, table_number)
             if any(not count.complete and not count.waited for count in table_counts):
-                batch.keep_waiting(groups, table_number)
+                batch.insert_waiting(groups, table_number)
         receipt, waiting = (
             combined_receipt(receipts, txn_id),
             sum(count.n for count in counts if not count.complete),
@@ -221,7 +224,8 @@ class WholeTransactions(Applier[Target]):
 def with_commit_points(
     setup: Setup, applier: AutoCdc | SeveralCdc, points: CommitPoints | str | None
 ) -> AutoCdc | SeveralCdc | WholeTransactions[Any]:
-    """Return an applier of whole transactions; without commit points the same applier.
+    """Return an applier that hands whole transactions of the source to ``applier``; without commit
+    points ``applier`` itself.
 
     Raises:
         SettingError: A text of the commit points is no expression.
@@ -269,7 +273,7 @@ class _Batch:
         return self._records.where(F.col(_TXN).isNotNull()).select(*fact_names, record)
 
     def change_records(self) -> DataFrame:
-        """The records of the batch that are changes."""
+        """Return the batch's records that are changes, lazily, with their own columns only."""
         return self._records.where(~F.col(_MARK)).select(*map(quote, self._staged_rows.columns))
 
     def source_transactions(self) -> DataFrame:
@@ -300,8 +304,9 @@ class _Batch:
 
         Returns:
             A row for each group: ``home`` (the table's position), ``schema`` (NULL for the batch's
-            own), ``waited``, ``complete``, ``n`` (the number), ``worst`` (a transaction) and
-            ``since`` (the lowest write id by which one began to wait).
+            own), ``waited``, ``complete``, ``n`` (the number of records), ``worst`` (the facts of
+            one of its transactions) and ``since`` (the lowest write id by which a record began to
+            wait).
 
         Raises:
             WriteError: CDC_COMMIT_POINT_CONTRADICTION: a transaction has more records than its
@@ -365,7 +370,7 @@ class _Batch:
                 older.append(rows)
         return [*older, newest]
 
-    def keep_waiting(self, groups: DataFrame, table_number: int) -> None:
+    def insert_waiting(self, groups: DataFrame, table_number: int) -> None:
         """Insert the batch's records of incomplete transactions, and their commit points, that are
         for the table at this position into its pending table, in the runner's transaction."""
         incomplete_txns = groups.where("NOT complete").select(_TXN)
@@ -382,7 +387,7 @@ class _Batch:
                 f"SELECT {self._app_id}, {names} FROM {view}",
             )
 
-    def forget_applied(self, groups: DataFrame, table_number: int) -> None:
+    def delete_applied(self, groups: DataFrame, table_number: int) -> None:
         """Delete this application's records of complete transactions from the pending table of the
         table at this position, in the runner's transaction."""
         with temporary_view(groups.where("complete").select(_TXN).toDF("done")) as view:
@@ -394,6 +399,7 @@ class _Batch:
 
 
 def _pending_table(table: Table) -> str:
+    """Return SQL of the name of the pending table beside a target."""
     return table_name(pending_name(table.name))
 
 

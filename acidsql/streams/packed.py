@@ -35,8 +35,8 @@ _Convert = Callable[[str, DataType, int], str]
 
 
 def packed_row(rows: DataFrame) -> Column:
-    """Return a column that has each row as JSON, without a change of any value. ``unpacked_rows``
-    reads it.
+    """Return a column that has each row as a text of JSON, which keeps all values exactly.
+    ``unpacked_rows`` reads it.
 
     Raises:
         UnsupportedError: A column holds a VARIANT.

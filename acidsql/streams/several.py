@@ -58,10 +58,12 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         tables = ", ".join(applier.table for applier in self._targets.values())
         return f"<acidsql auto_cdc into {tables}, by {self._by}>"
 
-    def target(self, runner: Runner) -> Mapping[str, Table]:
-        return {value: applier.target(runner) for value, applier in self._targets.items()}
+    def require_target(self, runner: Runner) -> Mapping[str, Table]:
+        """Return the table of each value of the column. Raise AnalysisError if one is missing."""
+        return {value: applier.require_target(runner) for value, applier in self._targets.items()}
 
     def _sink_name(self, target: Mapping[str, Table]) -> str:
+        """Return the name that all tables together have in the ledger."""
         return self._setup.metastore.sink(table.name for table in target.values())
 
     def tables(self, target: Mapping[str, Table]) -> Sequence[Table]:
@@ -76,12 +78,16 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return table_number
 
     def names_no_target(self, rows: DataFrame) -> Column:
+        """Return a condition that is true if the column that names the target is NULL."""
         return F.col(quote(self._target_column(rows))).isNull()
 
-    def check(self, rows: DataFrame, target: Mapping[str, Table]) -> None:
+    def check_targets(self, rows: DataFrame, target: Mapping[str, Table]) -> None:
+        """Raise WriteError, by a job, if a record is for no target, and there is no table for bad
+        records."""
         self._present_values(rows, self._target_column(rows))
 
     def prepare_target(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
+        """Call ``make_tables``."""
         self.make_tables(runner, target, rows)
 
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
@@ -143,16 +149,17 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return matches[0]
 
     def _has_target(self, column: str) -> Column:
-        """A condition that is true if a record names one of the targets."""
+        """Return a condition that is true if a record names one of the targets, and else false."""
         return F.coalesce(self._value(column).isin(list(self._targets)), F.lit(False))
 
     @staticmethod
     def _value(column: str) -> Column:
-        return F.col(quote(column)).cast("string")  # without a collation
+        """Return the column that names the target, as a text without a collation."""
+        return F.col(quote(column)).cast("string")
 
     def _present_values(self, staged_rows: DataFrame, column: str) -> set[str]:
-        """Return, by a job, the values of the column that name a target and are in the rows. With a
-        table for bad records, the other values are passed over.
+        """Return, by a job, the values in the column that name a target. With a table for bad
+        records, other values are passed over.
 
         Raises:
             WriteError: A record is for no target, and there is no table for such records.

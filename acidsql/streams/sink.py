@@ -42,7 +42,8 @@ class Sink(BatchWriter[Table]):
     def __repr__(self) -> str:
         return f"<acidsql sink of {self.table}, {self._mode}>"
 
-    def target(self, runner: Runner) -> Table:
+    def require_target(self, runner: Runner) -> Table:
+        """Return the table. Raise AnalysisError if there is no such ACID table."""
         return resolve_table(runner, self.table)
 
     def _sink_name(self, target: Table) -> str:
@@ -79,8 +80,8 @@ class Sink(BatchWriter[Table]):
 
 
 def _fit_columns(table: Table, rows: DataFrame) -> DataFrame:
-    """Return the batch with its columns' names in lower case, as the table has them. Columns of the
-    table may be missing.
+    """Return the batch with its columns' names in lower case, after a check that the table has each
+    of them. The batch may lack columns of the table.
 
     Raises:
         AnalysisError: The table lacks one of the columns, or the batch has it twice.

@@ -22,8 +22,8 @@ from acidsql.storage.columns import quote
 
 
 def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """Return the rows of a batch, with the key columns cast to the table's types. So are columns of
-    type VOID; the others stay as they are.
+    """Return the rows of a batch, lazily, with the key columns, and columns of type VOID, cast to
+    the table's types. Other columns stay as they are.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does
@@ -48,7 +48,7 @@ def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataF
 
 
 def refuse_bad_keys(rows: DataFrame, keys: Sequence[str]) -> None:
-    """Refuse a NULL in a key, and two rows with one key. This runs a job.
+    """Raise an error if a key is NULL, or two rows have one key. This runs a job.
 
     A NULL never matches a row of the table. Two rows with one new key would both be inserted.
 

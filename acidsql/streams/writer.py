@@ -33,14 +33,15 @@ class AcidStreamWriter(DataStreamWriter):
 
     @checked
     def outputMode(self, outputMode: str) -> AcidStreamWriter:  # noqa: N802, N803 - PySpark's names
-        """Choose ``append``, ``complete``, or ``update``, which upserts and needs keys."""
+        """Choose ``append``, ``complete``, or ``update``, which upserts and needs keys. Return this
+        writer."""
         super().outputMode(outputMode)
         self._mode = _MODES[outputMode.lower()]
         return self
 
     @checked
     def format(self, source: str) -> AcidStreamWriter:
-        """Raise UnsupportedError for any other format than ``acidsql``."""
+        """Return this writer. Raise UnsupportedError for any other format than ``acidsql``."""
         if source.lower() != FORMAT:
             raise UnsupportedError(
                 f"acid.write_stream() writes ACID tables, not '{source}'. Use df.writeStream for "

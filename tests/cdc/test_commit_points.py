@@ -203,7 +203,7 @@ def test_a_crash_anywhere_and_a_replay_lose_and_double_nothing(acid, tmp_path, m
         [end("x", 2), one("b", 3, 5, None)],
     ]
     for number, (batch, step) in enumerate(
-        zip(batches, ["keep_waiting", "forget_applied", "ready_records"], strict=True)
+        zip(batches, ["insert_waiting", "delete_applied", "ready_records"], strict=True)
     ):
         lines = [json.dumps(dict(zip(NAMES, record, strict=True))) for record in batch]
         (source / f"{number}.json").write_text("\n".join(lines))

@@ -11,7 +11,7 @@ from acidsql.streams.envelopes.parts import (
     Envelope,
     RecordFields,
     file_number,
-    hexadecimal,
+    log_place_number,
     operation_sql,
     order_value,
     whole_number,
@@ -29,7 +29,8 @@ _UNAVAILABLE = "__debezium_unavailable_value"
 
 
 def root(parsed: str) -> str:
-    """The record without the schema that Kafka Connect's JSON converter may put around it."""
+    """Return SQL of the record in a parsed text, without the schema that Kafka Connect's JSON
+    converter may put around it. ``parsed``: SQL of the parsed text, a VARIANT."""
     payload = f"try_variant_get({parsed}, '$.payload', 'variant')"
     return f"coalesce({payload}, {parsed})"
 
@@ -90,7 +91,8 @@ def _ends(fields: RecordFields) -> Ends:
 def _places(
     fields: RecordFields, is_change: str
 ) -> dict[tuple[str, ...], tuple[list[str], list[str], list[str]]]:
-    """Return the parts of the order value, as SQL: names of connectors → three lists.
+    """Return the parts of the order value, as SQL: names of connectors → three lists. The parameter
+    ``is_change``: SQL that is false for a row of a snapshot.
 
     The lists are the place of the commit, the place of the change within its transaction, and the
     parts that no change may lack. All order values are structs of one type, so a shorter place is
@@ -105,11 +107,11 @@ def _places(
     commit = whole_number(f"get_json_object({sequence}, {literal('$[0]')})")
     lsn, scn = fields.number("source", "lsn"), fields.number("source", "scn")
     commit_scn = fields.number("source", "commit_scn")
-    rs_id = hexadecimal(fields.text("source", "rs_id"))
+    rs_id = log_place_number(fields.text("source", "rs_id"))
     file = file_number(fields.text("source", "file"))
     pos, row = fields.number("source", "pos"), fields.number("source", "row")
-    commit_lsn = hexadecimal(fields.text("source", "commit_lsn"))
-    change_lsn = hexadecimal(fields.text("source", "change_lsn"))
+    commit_lsn = log_place_number(fields.text("source", "commit_lsn"))
+    change_lsn = log_place_number(fields.text("source", "change_lsn"))
     serial, ssn = fields.number("source", "event_serial_no"), fields.number("source", "ssn")
     first = f"coalesce({commit}, CASE WHEN {is_change} THEN {lsn} END)"
     return {
@@ -135,9 +137,9 @@ def _is_no_change_sql(fields: RecordFields) -> str:
     kinds = " OR ".join(
         f"({mark} AND size(array_except({keys}, array({', '.join(map(literal, names))}))) = 0)"
         for mark, names in (
-            (fields.has("ts_ms"), _TIMES),  # a heartbeat
+            (fields.has_sql("ts_ms"), _TIMES),  # a heartbeat
             (is_border, (*_OF_TRANSACTIONS, *_TIMES)),
-            (fields.has("databaseName"), (*_OF_DDL, *_TIMES)),
+            (fields.has_sql("databaseName"), (*_OF_DDL, *_TIMES)),
         )
     )
     return f"coalesce({tombstone} OR {kinds}, false)"

@@ -48,7 +48,7 @@ def envelope(fields: RecordFields) -> Envelope:
         f"THEN CASE WHEN {file} IS NULL OR {offset} IS NULL "
         "THEN 'it has no position: set output_binlog_position=true, or pass sequence=…' "
         # The rows of one event have one position, and UPDATE … SET id = id + 1 changes keys twice.
-        f"WHEN NOT ({fields.has('xoffset')} OR {fields.has('commit')}) "
+        f"WHEN NOT ({fields.has_sql('xoffset')} OR {fields.has_sql('commit')}) "
         "THEN 'it has no xoffset: set output_xoffset=true, or pass sequence=…' END END",
         ends=_ends(fields),
     )

@@ -18,7 +18,8 @@ _LONG = literal("[0-9.]{39}|[0-9.]{17}[eE]|[0-9][eE][+]?[0-9]{3}")
 
 
 class RecordFields:
-    """The fields of a record: those of its JSON text, or columns that were parsed already.
+    """Makes SQL of the fields of a record: those of its JSON text, or columns that were parsed
+    already.
 
     The methods that take a path raise AnalysisError if two fields of a parsed record have a name of
     the path in different cases.
@@ -69,8 +70,8 @@ class RecordFields:
         conditions = [f"coalesce({text} RLIKE {_LONG}, false)" for text in self._texts]
         return " OR ".join(conditions) or "false"
 
-    def has(self, *path: str) -> str:
-        """SQL that is true if the record has the field, and the field is not null."""
+    def has_sql(self, *path: str) -> str:
+        """Return SQL that is true if the record has the field, and the field is not null."""
         return f"{self.text(*path)} IS NOT NULL"
 
     def image(self, *path: str) -> RowImage:
@@ -100,8 +101,9 @@ class RecordFields:
         return RowImage(f"struct({names})", self._columns)
 
     def _find_column(self, path: Sequence[str]) -> tuple[str, DataType] | None:
-        """Return SQL and type of the column, or nested field, with this path, whatever the case;
-        None if a parsed record lacks it. Raise AnalysisError if two fields have a name."""
+        """Return SQL and type of the column, or nested field, of a parsed record with this path,
+        whatever the case; None if the record lacks it. Raise AnalysisError if two fields have a
+        name of the path."""
         kind: DataType | None = self._columns
         parts: list[str] = []
         for name in path:
@@ -144,7 +146,7 @@ class RowImage:
         field = find_field(self.kind, column)
         return None if field is None else (f"{self.sql}.{quote(field.name)}", field.dataType)
 
-    def lacks_column(self, column: str) -> str:
+    def lacks_column_sql(self, column: str) -> str:
         """Return SQL that is true if the image leaves the column out; for a struct, if its type
         does, or GoldenGate's flag ``…_isMissing`` says so. A NULL in the image is a value.
 
@@ -216,7 +218,7 @@ class Envelope:
 
 
 def operation_sql(word: str, operations: dict[str, str]) -> str:
-    """SQL of the operation (see ``Envelope.op``) that a format's word means.
+    """Return SQL of the operation (see ``Envelope.op``) that a format's word means.
 
     Args:
         word: SQL of the word.
@@ -246,16 +248,18 @@ def order_value(*commit: str, is_change: str = "true", within: Sequence[str] = (
 
 
 def whole_number(sql: str) -> str:
-    """SQL of the whole number from 0 on that a text is; NULL if the text is no such number."""
+    """Return SQL of a text as a whole number from 0 on, of at most 38 digits; NULL if the text is
+    no such number."""
     return f"CASE WHEN {sql} RLIKE {literal('^ *[0-9]{1,38} *$')} THEN CAST({sql} AS {NUMBER}) END"
 
 
 def file_number(sql: str) -> str:
-    """SQL of the number of a binary log of MySQL's: ``binlog.000012`` → 12."""
+    """Return SQL of the number at the end of a name of MySQL's binary log: ``binlog.000012`` → 12;
+    NULL without such a number."""
     return whole_number(f"regexp_extract({sql}, {literal('([0-9]+)$')}, 1)")
 
 
-def hexadecimal(sql: str) -> str:
+def log_place_number(sql: str) -> str:
     """Return SQL of the number that a place in a log means, such as ``00000027:00000ac0:0002`` or
     ``0x00009a.0000e04c.10``.
 
@@ -313,8 +317,10 @@ def image_by_lower_names(variant: str) -> str:
 
 
 def _is_present_sql(variant: str) -> str:
+    """Return SQL that is true if a VARIANT is neither NULL nor the null of JSON."""
     return f"{variant} IS NOT NULL AND NOT is_variant_null({variant})"
 
 
 def _json_path(path: Sequence[str]) -> str:
+    """Return SQL of the text of a field's JSONPath, such as ``$["source"]["db"]``."""
     return literal("$" + "".join(f'["{name}"]' for name in path))

@@ -41,7 +41,7 @@ _NESTED = ArrayType | MapType | StructType
 
 
 def text_sql(sql: str, source_type: DataType) -> str:
-    """SQL of a value as a text; a nested value as JSON."""
+    """Return SQL of a value as a text; a nested value as JSON."""
     if isinstance(source_type, _NESTED):
         return f"to_json({sql}, map('ignoreNullFields', 'false'))"
     return f"CAST({sql} AS STRING)"
@@ -142,8 +142,7 @@ class ValueConverter:
     def _array_sql(
         self, sql: str, source_type: DataType, target_type: ArrayType, depth: int
     ) -> str:
-        """Return SQL of a value as an array; NULL if it is none, or an element has no such
-        value."""
+        """Return SQL of a value as an array; NULL if it is none, or an element does not fit."""
         if isinstance(source_type, VariantType):
             sql, source_type = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
         if not isinstance(source_type, ArrayType):
@@ -210,16 +209,19 @@ class ValueConverter:
 
 
 def _null_sql(target_type: DataType) -> str:
+    """Return SQL of a NULL of this type."""
     return f"CAST(NULL AS {type_sql(target_type)})"
 
 
 def _is_convertible_sql(sql: str, source_type: DataType, converted: str) -> str:
-    """SQL that is true if a value is NULL, or its conversion is not NULL."""
+    """Return SQL that is true if a value is NULL (or the null of JSON), or its conversion is not.
+    ``sql``: the value; ``converted``: the conversion."""
     null = f" OR is_variant_null({sql})" if isinstance(source_type, VariantType) else ""
     return f"({sql} IS NULL{null} OR {converted} IS NOT NULL)"
 
 
 def _matches_sql(text: str, pattern: str) -> str:
+    """Return SQL that is true if all of a text, but blanks around it, matches the pattern."""
     return f"{text} RLIKE {literal(f'^ *{pattern} *$')}"
 
 

@@ -27,19 +27,19 @@ else:
 
 
 def default_limit(*, is_limited: bool) -> Any:
-    """Return the limit that Spark passes to ``latestOffset``, unless a trigger reads all in one
-    batch.
+    """Return the object that Spark is to pass to ``latestOffset`` as the limit of a batch: one
+    without a limit unless the options set one (``is_limited``). None for Spark 4.1, which has no
+    limits.
 
-    Spark has no limit by versions. It only hands the object back, so any limit serves. Spark 4.1
-    has no such limits: None.
+    Spark has no limit by versions. It only hands the object back, so any limit serves.
     """
     if not CAN_LIMIT:
         return None
     return ReadMaxFiles(1) if is_limited else ReadAllAvailable()
 
 
-def wants_all(limit: Any) -> bool:
-    """Whether Spark asks for all that is new."""
+def is_unlimited(limit: Any) -> bool:
+    """Whether a limit that Spark passes asks for all that is new."""
     return limit is None or isinstance(limit, ReadAllAvailable)
 
 

@@ -43,8 +43,8 @@ from acidsql.storage.reading.changes import ChangesRequest
 from acidsql.streams.source.read_limits import (
     SupportsTriggerAvailableNow,
     default_limit,
+    is_unlimited,
     limited_end,
-    wants_all,
 )
 from acidsql.streams.source.source_options import LATEST, source_options
 
@@ -52,7 +52,7 @@ _NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which
 
 
 class Split(InputPartition):
-    """A task's work."""
+    """The work of one task: the files that it reads, and how."""
 
     def __init__(self, read: StreamRead | FeedRead) -> None:
         self.read = read
@@ -85,11 +85,11 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._store: Metastore | None = None
         self._last: ValidWriteIdList | None = None  # where Trigger.AvailableNow ends
         self.ddl = ddl
-        self.table = self._find_table()
+        self.table = self._require_table()
         self.ddl = self._columns_ddl(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Tasks need the table only: no connection and no address of the metastore."""
+        """Return what is pickled for tasks: the table only, and nothing of the metastore."""
         return {"table": self.table}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
@@ -125,25 +125,25 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the offset of the end of the next batch: the newest committed version or, if Spark
-        passes a ``limit``, as many versions after ``start`` as the options allow. A first batch, of
-        the current rows, has no limit.
+        """Return the offset of the end of the next batch, as a dict like that of ``initialOffset``:
+        the newest committed version or, if Spark passes a ``limit``, as many versions after
+        ``start`` as the options allow. A first batch, of the current rows, has no limit.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
         """
         end = self._current_snapshot()[0] if self._last is None else self._last
-        if start is not None and start["snapshot"] and not wants_all(limit):
+        if start is not None and start["snapshot"] and not is_unlimited(limit):
             new = NewWriteIds(_snapshot_of_offset(start["snapshot"], end), end)
             end = limited_end(
                 new, self._version_sizes(), self._options.max_versions, self._options.max_bytes
             )
         offset = self._offset(str(end))
-        self._find_table()  # after the snapshot was taken: its rows have no newer columns
+        self._require_table()  # after the snapshot was taken: its rows have no newer columns
         return offset
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 - PySpark's name
-        """The limit that Spark passes to ``latestOffset``."""
+        """Return the object that Spark is to pass to ``latestOffset`` as ``limit``."""
         return default_limit(is_limited=self._options.is_limited)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - PySpark's name
@@ -159,7 +159,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             CatalogError: STREAM_SOURCE_CHANGED: the table was dropped and made again, or has other
                 columns now.
         """
-        self.table = self._find_table()
+        self.table = self._require_table()
         self._require_same_table(start, end)
         current, txns = self._current_snapshot()
         after = _snapshot_of_offset(end["snapshot"], current)
@@ -253,7 +253,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._store = self._open()
         return self._store
 
-    def _find_table(self) -> Table:
+    def _require_table(self) -> Table:
         """Return the table as it is now.
 
         Raises:
@@ -295,6 +295,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return sizes
 
     def _current_snapshot(self) -> tuple[ValidWriteIdList, ValidTxnList]:
+        """Return the table's valid write ids and the valid transactions of now."""
         txns = self._metastore.valid_txns()
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
@@ -341,6 +342,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _source_changed_error(message: str) -> CatalogError:
+    """Return the error STREAM_SOURCE_CHANGED."""
     return CatalogError(message, condition="STREAM_SOURCE_CHANGED", sqlstate="55000")
 
 

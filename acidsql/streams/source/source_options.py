@@ -45,7 +45,7 @@ class SourceOptions:
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a limit for a batch."""
+        """Whether ``max_versions`` or ``max_bytes`` limits a batch."""
         return self.max_versions is not None or self.max_bytes is not None
 
 
@@ -91,8 +91,8 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
-    """Return startingVersion: a number, LATEST, or None if it is not set. Raise SettingError for
-    all else."""
+    """Return the option startingVersion: a number, LATEST, or None if it is not set. Raise
+    SettingError for all else."""
     if (text := option_texts.get("startingversion")) is None:
         return None
     if text.lower() == LATEST:
@@ -105,9 +105,9 @@ def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
 
 
 def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
-    """Return startingTimestamp in milliseconds since the epoch; None if it is not set. Raise
-    SettingError unless it is ISO 8601 with an offset: this process does not know the session's time
-    zone."""
+    """Return the option startingTimestamp in milliseconds since the epoch; None if it is not set.
+    Raise SettingError unless it is ISO 8601 with an offset: this process does not know the
+    session's time zone."""
     if (text := option_texts.get("startingtimestamp")) is None:
         return None
     try:
