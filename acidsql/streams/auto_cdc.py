@@ -249,7 +249,8 @@ class AutoCdc(Applier[Table]):
         return resolve_table(runner, self.table)
 
     def with_bad_records(self, bad_records: BadRecords | None) -> AutoCdc:
-        """A copy of this applier that uses ``bad_records`` unless it has a table of its own."""
+        """Return a copy of this applier that uses ``bad_records``, unless this one has a table of
+        bad records already."""
         return AutoCdc(self._setup, self.table, self._clauses, self._bad_records or bad_records)
 
     def tables(self, target: Table) -> Sequence[Table]:

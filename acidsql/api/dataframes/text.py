@@ -1,6 +1,6 @@
 """Parts of statements, as SQL, from names, SQL text and Columns.
 
-In all functions, ``columns`` is the function that writes a Column as SQL.
+A parameter ``columns`` of the type ``ColumnSql`` is the function that writes a Column as SQL.
 """
 
 from __future__ import annotations
