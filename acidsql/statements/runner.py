@@ -98,7 +98,15 @@ class Runner:
         self.transactions.on_commit = self._background.on_committed
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
-        """Run one statement; see ``Session.sql``."""
+        """Run one statement, and return its rows or counts; other statements have an empty result.
+        Ctrl+C cancels the statement's Spark jobs.
+
+        Args:
+            text: The text of the statement.
+            args: The values of its parameters.
+            retries: How often a statement outside of a transaction runs again at most after a
+                TransientTxnError, such as a write conflict. In a transaction there is no retry.
+        """
 
         def run_once() -> DataFrame:
             explained = self._wiring.missing.explain_errors(text)
@@ -118,7 +126,7 @@ class Runner:
         thread that did not open the session's transaction, or if temporary tables were lost."""
         wiring, clock, glance = self._wiring, Clock(), Glance(self._wiring.names)
         self.transactions.require_same_thread()
-        wiring.temporary.need_kept()
+        wiring.temporary.require_existing()
         with clock("say"):
             statement_text = new_statement_text(self._spark, text, args)
             text, wiring.partitions.args = statement_text.text, statement_text.args
@@ -140,7 +148,9 @@ class Runner:
     def _run_own(
         self, statement: st.Statement, statement_text: StatementText, clock: Clock, glance: Glance
     ) -> DataFrame:
-        """Hand a statement that is not Spark's to the object that runs its kind."""
+        """Hand a statement that is not Spark's to the object that runs its kind, and return its
+        rows or counts; other statements have an empty result. A statement that an earlier run of
+        the same program has committed (``replay_receipt``) is not run again."""
         wiring, text = self._wiring, statement_text.text
         if (skipped := wiring.transaction_statements.replay_receipt(statement, text)) is not None:
             self.last_receipt = skipped
@@ -197,8 +207,8 @@ class Runner:
     # ── results ──────────────────────────────────────────────────────────────────────────────
 
     def _result_frame(self, result: DataFrame | Receipt | None) -> DataFrame:
-        """Return the rows of a result. A receipt is noted, and an empty DataFrame that shows it is
-        returned; for None, an empty DataFrame."""
+        """Return a DataFrame as it is; for a receipt, an empty DataFrame that shows the receipt to
+        a person, and note the receipt in ``last_receipt``; for None, an empty DataFrame."""
         if isinstance(result, DataFrame):
             return result
         if result is None:
@@ -230,15 +240,16 @@ class Runner:
         return empty_frame(self._spark)
 
     def _literal_rules(self) -> LiteralRules | None:
-        """Return how the parser may read VALUES of literals itself; None if fast paths are off."""
+        """Return the rules by which the parser may itself read the rows of VALUES if they have only
+        literals; None if fast paths are off."""
         settings = self._txns.settings
         rules = LiteralRules(settings.values_max_rows, lambda: is_utc(self._spark))
         return rules if settings.fast_paths else None
 
     def _explain(self, explain: st.Explain, statement_text: StatementText) -> DataFrame:
-        """Return the rows of EXPLAIN; nothing is run or locked. A statement that changes rows shows
-        its plan or, with EXPLAIN CHANGES, the changes; COMPACT shows its plan; others only their
-        name."""
+        """Return the rows of EXPLAIN; the statement is not run and nothing is locked. A statement
+        that changes rows shows its plan or, with EXPLAIN CHANGES, the changes; COMPACT shows its
+        plan; others only their name."""
         wiring, statement = self._wiring, explain.statement
         if isinstance(statement, Changing):
             prepared = wiring.phases.preparer.prepare_change(statement, statement_text)
@@ -273,12 +284,14 @@ class Runner:
         return self._txns.settings
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
-        """The ACID table of a name, or None."""
-        self._wiring.temporary.need_kept()
+        """Return the ACID table of a name, or None. Its constraints may be outdated, because a
+        cache may answer. Raise TxnError if temporary tables were lost."""
+        self._wiring.temporary.require_existing()
         return acid_table(self._wiring.names.find_entry(parts, at_a_glance=True))
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
-        """The full name of a table; None for a name that is Spark's."""
+        """Return the full name that an ACID table of this name has or would have; None for a name
+        that only Spark can have."""
         return self._wiring.names.qualify(parts)
 
     def read_table(
@@ -288,7 +301,7 @@ class Runner:
         """Return the live rows of a table or view, lazily, as a SELECT would see them, or a table's
         in an older version; ``row_id`` adds ``row__id``. Raise the errors of ``Session.table``."""
         self.transactions.require_same_thread()
-        self._wiring.temporary.need_kept()
+        self._wiring.temporary.require_existing()
         names = self._wiring.names
         table = need_acid_table(self._spark, names.find(parts, at_a_glance=True), parts)
         if table.view is not None:
@@ -301,37 +314,45 @@ class Runner:
     def snapshot(
         self, timestamp: date | str | None, txn_id: int | None
     ) -> AbstractContextManager[None]:
-        """See ``Session.snapshot``."""
+        """Return a context manager. In its block all reads see one snapshot of all tables: of now,
+        of the last commit until ``timestamp``, or of the commit of ``txn_id``. Changes are refused.
+        It raises TxnError if a transaction or another snapshot is open."""
         return self.transactions.pin_snapshot(
             lambda: self._wiring.rows.travel.resolve_for_all_tables(timestamp, txn_id)
         )
 
     def history(self, table: Table, limit: int | None) -> DataFrame:
-        """See ``Session.history``."""
+        """Return the versions and finished compactions of a table as rows, the newest first.
+        ``limit``: how many rows at most; None: all."""
         with statement_environment(self._spark):
             return self._wiring.history.history(table, limit)
 
     def changes(
         self, table: Table, start: Moment, end: Moment | None, keys: Sequence[str] | None, net: bool
     ) -> DataFrame:
-        """See ``Session.changes``."""
+        """Return the changes of a table between two versions or times, both included, lazily: a row
+        for each inserted or deleted row, or image of an updated one. ``end``: None means now.
+        ``keys``: the columns that pair a deleted and a new row as an update. ``net``: only what is
+        different in the end."""
         self.transactions.require_same_thread()
         with statement_environment(self._spark):
             return self._wiring.changes.changes_between(table, start, end, keys, net=net)
 
     def files(self, table: Table) -> DataFrame:
-        """See ``Session.files``."""
+        """Return a row for each directory and file of a table, also of invisible ones, with its
+        state in the current snapshot."""
         with statement_environment(self._spark):
             return self._wiring.shows.files(table)
 
     def events(self, path: str) -> DataFrame:
-        """See ``Session.events``."""
+        """Return the events in a file, or in a base, delta or delete_delta directory, lazily: a row
+        for each event."""
         with statement_environment(self._spark):
             return self._wiring.shows.events(path)
 
     def close(self) -> None:
-        """End the session's locks, stop the compactor, abort the open transaction, and drop the
-        temporary tables.
+        """End the session's locks, stop the compactor unless it is another runner's, abort the open
+        transaction, and drop the temporary tables.
 
         The locks end first, because the compactor may wait for them.
         """

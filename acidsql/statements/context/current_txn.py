@@ -53,7 +53,8 @@ class Transactions:
         batch: NextBatch | None = None,
         replayed: StreamEntry | None = None,
     ) -> Transaction:
-        """Open the transaction that later statements run in, as BEGIN does, and return it.
+        """Open the transaction that later statements run in, as BEGIN does, and return it. A lease
+        keeps files of its DataFrames that are read after its end.
 
         Args:
             text: What the locks of the transaction show as its statement.
@@ -83,7 +84,8 @@ class Transactions:
         return self.current
 
     def set_batch(self, batch: Batch) -> None:
-        """Tell the store of which stream's batch all later transactions are a part."""
+        """Let all later transactions of the session be a part of this batch of a stream, for the
+        store."""
         self._txns.batch = batch
 
     def require_transaction(self) -> Transaction:
@@ -102,7 +104,7 @@ class Transactions:
             transaction.commit(self._same_rows)
 
     def commit(self) -> Transaction:
-        """Run COMMIT, and return the committed transaction.
+        """Run COMMIT, and return the committed transaction. The session then has no transaction.
 
         After a TxnError, such as a write conflict, the transaction is over: it is rolled back, or
         it is unknown whether it is committed (CommitUnknownError). After a MetastoreError it stays
@@ -126,8 +128,9 @@ class Transactions:
         return transaction
 
     def rollback(self) -> None:
-        """Run ROLLBACK. It is no error if others have aborted the transaction already. Raise
-        TxnError if no transaction is open, or if it may be committed."""
+        """Run ROLLBACK: abort the open transaction, and delete its files. The session then has no
+        transaction. It is no error if others have aborted it already. Raise TxnError if no
+        transaction is open, or if it may be committed."""
         transaction, self.current = self.require_transaction(), None
         transaction.rollback()
 
@@ -169,8 +172,9 @@ class Transactions:
 
     @contextmanager
     def changing_statement(self, operation: str, text: str) -> Iterator[tuple[Transaction, Work]]:
-        """Yield the ``changing_transaction``, and the work of one statement in it. If the block
-        fails, the statement is undone.
+        """Yield the transaction that BEGIN opened or, if there is none, a new one; and the ``Work``
+        of one statement in it. The block commits the new transaction (``end_statement``). If the
+        block fails, the statement is undone.
 
         ``operation``: what the history of the tables calls the statement: INSERT, MERGE ….
         """
@@ -183,15 +187,16 @@ class Transactions:
     # ── reading ──────────────────────────────────────────────────────────────────────────────
 
     def read_snapshot(self, tables: Sequence[TableName]) -> Snapshot:
-        """Return the snapshot of a read: the open transaction's, the pinned one, or a new one. The
-        open transaction notes that a DataFrame reads these tables.
+        """Return the snapshot in which a read of these tables sees them: the open transaction's,
+        that of ``acid.snapshot()``, or a new one. The open transaction notes that a DataFrame reads
+        these tables.
 
         Raises:
             TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.
         """
         if self.current is not None:
             self.current.refuse_failed()
-            self.current.show(tables)
+            self.current.mark_as_read(tables)
         txn = self.snapshot_txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
@@ -202,9 +207,8 @@ class Transactions:
         """Let all reads of the block see one snapshot, and refuse changes, as ``acid.snapshot()``
         does.
 
-        ``moment`` is called after the snapshot is taken, and returns the moment that reads see;
-        None: the snapshot itself. After a DROP, SQLite may use the number of a commit again; a
-        later commit with the same number is then not in the snapshot.
+        ``moment`` is called after the snapshot is taken, and returns an earlier moment that reads
+        see; None: reads see the snapshot itself.
 
         Raises:
             TxnError: A transaction or another snapshot is open.
@@ -214,6 +218,8 @@ class Transactions:
             agent_info="acid.snapshot()", txn_type=TxnType.READ_ONLY, multi_statement=True
         )
         try:
+            # The snapshot first: after a DROP, SQLite may use the number of a commit again, and a
+            # later commit with the same number is then not in the snapshot.
             txn.snapshot([])
             when = moment()
             self._thread, self._pinned_txn, self.pinned_moment = threading.get_ident(), txn, when

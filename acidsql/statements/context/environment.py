@@ -13,8 +13,8 @@ from acidsql.storage.spark.session.jvm import composed_text_conf
 
 @contextmanager
 def file_errors() -> Iterator[None]:
-    """Turn an OSError in the block into WriteError, except for a ConnectionError: then Spark's JVM
-    is gone."""
+    """Turn an OSError in the block into a WriteError that names the file. A ConnectionError is
+    raised as it is, because then Spark's JVM is gone."""
     try:
         yield
     except ConnectionError:
@@ -27,7 +27,8 @@ def file_errors() -> Iterator[None]:
 
 @contextmanager
 def statement_environment(spark: SparkSession) -> Iterator[None]:
-    """Run the block of a method as a statement runs: Spark reads composed text as it is meant,
-    whatever the session's confs are, and an OSError becomes a WriteError that names the file."""
+    """Run the block of a method under the conditions of a statement: Spark confs about the reading
+    of SQL have the values that acidsql's own SQL needs, and an OSError becomes a WriteError that
+    names the file. Afterwards the confs are as before."""
     with file_errors(), composed_text_conf(spark):
         yield

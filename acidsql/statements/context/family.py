@@ -67,7 +67,8 @@ class Context:
     host: str
 
     def warm_workers(self) -> None:
-        """Start Python workers while a statement is prepared, locked and planned."""
+        """Start Spark's Python workers in the background, once, so that they are ready for the
+        statement's job. Without ``acidsql.warm.workers=statement`` do nothing."""
         if self.txns.settings.warm_workers == "statement":
             warm_workers(self.spark)
 
@@ -91,19 +92,16 @@ class Family:
             yield txn
 
     def _look_up_again(self, name: TableName) -> Table:
-        """Return a table as it is now, under its lock: it may have changed while the statement
-        waited. Raise CatalogError if it was dropped."""
+        """Return a table or view as it is now in the catalog: it may have changed while the
+        statement waited for its lock. Raise CatalogError if it was dropped."""
         table = acid_table(self._catalog.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
         return table
 
     def _delete_directories(self, *cleanups: PendingCleanup | None) -> None:
-        """Delete the directories of dropped tables. Errors are only logged; None is passed over.
-
-        The store has committed the drop already. If deleting files fails now, the next statement
-        that needs the directory deletes them. The locks end with a time-out.
-        """
+        """Delete the directories of dropped tables, whose drop is committed. None is passed over.
+        Errors are only logged: the next statement that needs such a directory deletes it."""
         for cleanup in filter(None, cleanups):
             try:
                 delete_dropped(self._metastore, cleanup)
@@ -111,8 +109,8 @@ class Family:
                 _log.warning("%s is still to be deleted: %s", cleanup.location, error)
 
     def _target_partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
-        """Return the partitions that a method's argument means: the one of this name, or all if
-        ``partition`` is None. For an unpartitioned table the result is [None].
+        """Return the names of the partitions that a method's argument means: [``partition``], or
+        all partitions if it is None. For an unpartitioned table the result is [None].
 
         Raises:
             CatalogError: There is no partition of this name, or the table is not partitioned.
@@ -157,8 +155,8 @@ class Family:
         )  # fmt: skip
 
     def handlers(self) -> dict[type, Handler]:
-        """Return the method for each type of statement that this family runs, inherited ones
-        included."""
+        """Return the method for each type of statement that this family runs. Methods of base
+        classes are included."""
         return {
             kind: getattr(self, name)
             for family in type(self).__mro__

@@ -24,7 +24,7 @@ def named_frames(
     long as the block runs. Those that the text does not name are checked, but get no view.
 
     Yields:
-        The statement's arguments, with the views' names among them.
+        The statement's arguments and, under a further name for each DataFrame, its view's name.
 
     Raises:
         AnalysisError: A DataFrame is a stream, or belongs to another Spark session.

@@ -18,8 +18,8 @@ OverwrittenPlace = tuple[TableName, str]  # a table, and a partition directory o
 
 
 def overwritten_places(works: Iterable[Work]) -> set[OverwrittenPlace]:
-    """Return the tables and partitions that these statements have overwritten; partition "": an
-    unpartitioned table."""
+    """Return the places that these statements have overwritten: pairs of a table's name and a
+    partition's directory, "" for an unpartitioned table."""
     return {
         (table.name, partition)
         for work in works
@@ -49,7 +49,7 @@ def refuse_hidden_by_overwrite(
     for partition in partitions:
         if (table.name, partition) in overwritten:
             raise UnsupportedError(
-                f"This transaction has overwritten {_shown(table, partition)}, and Hive's format "
+                f"This transaction has overwritten {_place(table, partition)}, and Hive's format "
                 "cannot change it again under the same write id. COMMIT first, or change it before "
                 "INSERT OVERWRITE or TRUNCATE.",
                 condition="UNSUPPORTED_FEATURE.CHANGE_AFTER_OVERWRITE",
@@ -63,7 +63,7 @@ def refuse_still_readable(
     base.
 
     Args:
-        shown: Where such bases were.
+        shown: The places of such bases: pairs of a table's name and a partition's directory.
         table: The table.
         partitions: The partitions to overwrite; "" for an unpartitioned table.
 
@@ -73,7 +73,7 @@ def refuse_still_readable(
     for partition in partitions:
         if (table.name, partition) in shown:
             raise UnsupportedError(
-                f"This transaction had overwritten {_shown(table, partition)} before ROLLBACK TO, "
+                f"This transaction had overwritten {_place(table, partition)} before ROLLBACK TO, "
                 "and a DataFrame that was made since may still read the same directory: it would "
                 "show the rows of this statement. Roll the whole transaction back, or let DELETE "
                 "and INSERT take the place of this statement.",
@@ -111,5 +111,6 @@ def refuse_overwrite_beside_insert(
             )
 
 
-def _shown(table: Table, partition: str) -> str:
+def _place(table: Table, partition: str) -> str:
+    """Return the name of a table, or of a partition with its table, for a message."""
     return f"{table.name}/{partition}" if partition else str(table.name)

@@ -44,7 +44,8 @@ class Partitions:
         self.args: dict[str, Any] | None = None
 
     def names(self, table: Table) -> PartitionNames:
-        """The names of the table's partition directories now."""
+        """Return the table's partition directories that reads see now, as an object that finds the
+        directories of partition values."""
         return partition_names(self._spark, table, self._catalog.partition_names(table))
 
     def possible_partitions(
@@ -203,9 +204,12 @@ class Partitions:
         ]
 
     def _evaluate(self, query: Text) -> Sequence[str | None]:
+        """Run a query by Spark, and return the values of its one row. An error points into the
+        user's text."""
         with lower.mapped_errors(query):
             return lower.frame(self._spark, query, {}, self.args).collect()[0]
 
 
 def _has_spec_values(values: Sequence[str | None], spec_values: _SpecValues) -> bool:
+    """Whether a partition has the values of a clause."""
     return all(values[ordinal] == value for ordinal, value in spec_values.items())

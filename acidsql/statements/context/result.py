@@ -85,13 +85,13 @@ class Receipt:
 
     @property
     def write_ids(self) -> dict[str, int]:
-        """The write id of each table that changed."""
+        """The write id of each table that changed, by ``database.table``."""
         return {
             counts.table: counts.write_id for counts in self.counts if counts.write_id is not None
         }
 
     def with_note(self, note: str | None) -> Receipt:
-        """The same receipt with one more note. None adds no note."""
+        """Return a copy of the receipt with one more note; for None, the receipt itself."""
         return self if note is None else replace(self, notes=(*self.notes, note))
 
     def __str__(self) -> str:
@@ -103,8 +103,8 @@ class Receipt:
         return f'<div class="acidsql-receipt" title="{tip}"><code>{facts}</code></div>'
 
     def _fact_texts(self) -> list[str]:
-        """Return the parts of the receipt's line: counts, transaction, write ids, files, times,
-        notes, and the compactor's messages; ``done`` in the place of missing counts."""
+        """Return the parts of the text that a person sees of the receipt: counts (or ``done``),
+        transaction, write ids, files, times, notes, and the compactor's messages."""
         facts = [_counts_text(counts) for counts in self.counts] or ["done"]
         if self.in_block:
             plural = "s" * (self.in_block > 1)

@@ -92,14 +92,15 @@ class SnapshotCatalog:
         return list(dict.fromkeys([*catalog_partitions, *own_partitions, *dropped_partitions]))
 
     def partition_names(self, table: Table) -> list[str]:
-        """The partitions of a table by their directories below the table's, like ``p1=a/p2=1``."""
+        """Return the partitions of a table that the snapshot sees, by their directories below the
+        table's, like ``p1=a/p2=1``."""
         prefix = f"{table.location}/"
         return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
 
     def partitions_dropped_by_others(self, table: Table) -> dict[str, CatalogChange]:
         """Return the partitions that others have dropped since the snapshot: name, like
-        ``p1=a/p2=1`` → the change that dropped it. None without a snapshot, or for an unpartitioned
-        table, of which nothing is checked then.
+        ``p1=a/p2=1`` → the change that dropped the partition. The dict is empty outside of a
+        transaction and ``acid.snapshot()``, and for an unpartitioned table, which is not checked.
 
         A snapshot may see rows in such a partition, and their files may be gone. A new partition of
         the same name may exist, with newer rows.
@@ -118,8 +119,8 @@ class SnapshotCatalog:
 
     def refuse_dropped_partitions(self, table: Table, partitions: Iterable[str]) -> None:
         """Raise SnapshotTooOldError if others have dropped one of these partitions since the
-        snapshot, or have changed the partitioned table itself. Without a snapshot nothing is
-        refused."""
+        snapshot, or have changed the partitioned table itself. Outside of a transaction and
+        ``acid.snapshot()`` nothing is refused."""
         dropped_partitions = self.partitions_dropped_by_others(table)
         for name in partitions:
             if name in dropped_partitions:
@@ -182,7 +183,8 @@ class SnapshotCatalog:
             )
 
     def _partition_changes(self, name: TableName) -> list[CatalogChange]:
-        """Return the changes of a table's partitions since the snapshot; none without a snapshot.
+        """Return what others have changed of a table's partitions in the catalog since the
+        snapshot; [] outside of a transaction and ``acid.snapshot()``.
 
         Raises:
             SnapshotTooOldError: The table itself was changed.
@@ -195,8 +197,8 @@ class SnapshotCatalog:
         return changes
 
     def _too_old_error(self, name: TableName, change: CatalogChange) -> SnapshotTooOldError:
-        """Return the error of a table, or of a partition of it, that was changed in the catalog
-        since the snapshot. A snapshot must be there."""
+        """Return the error that this change of a table, or of a partition of it, came after the
+        snapshot. A transaction or ``acid.snapshot()`` must be open."""
         txn = self._transactions.snapshot_txn
         assert txn is not None
         changed_name = f"{name}/{change.partition}" if change.partition else str(name)

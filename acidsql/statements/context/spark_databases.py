@@ -122,8 +122,9 @@ class SparkDatabases:
 
         Raises:
             CatalogError: SCHEMA_NOT_EMPTY: Spark has a table in the database, and there is no
-                ``cascade``; or an ACID table of another database is in the directory, which would
-                be deleted. The directory that ``share`` gives is not looked through.
+                ``cascade``; or an ACID table of another database is in the directory of Spark's
+                database, which would be deleted. The directory that ``share`` gives to a database
+                is never refused.
         """
         database = f"{jvm.OWN_CATALOG}.{quote(name)}"
         spark_tables = [
@@ -155,11 +156,12 @@ class SparkDatabases:
         return self._spark.catalog.getDatabase(f"{jvm.OWN_CATALOG}.{quote(name)}").locationUri
 
     def _default_location(self, name: str) -> str:
+        """Return the directory that ``share`` gives to Spark's database of this name."""
         return f"{self._spark.conf.get(_WAREHOUSE)}/{name}.spark.db"
 
     def _tables_elsewhere(self, name: str) -> list[Table]:
-        """Return the ACID tables, temporary ones included, of all databases of the metastore but
-        this one."""
+        """Return the ACID tables, temporary ones included, of all databases of the metastore except
+        the database of this name."""
         names = all_tables(self._metastore) + self._metastore.temporary_tables()
         tables = (
             acid_table(self._metastore.find(table_name))

@@ -41,7 +41,7 @@ class StatementText:
 
     @property
     def without_time(self) -> StatementText:
-        """The same text without a time, for a statement whose result is a lazy query."""
+        """A copy whose ``time`` is None, for a statement whose result is a lazy query."""
         return replace(self, time=None)
 
 
@@ -61,7 +61,8 @@ def new_statement_text(spark: SparkSession, text: str, args: Args) -> StatementT
 def query_rows(
     spark: SparkSession, query: Text, views: lower.Views, statement_text: StatementText
 ) -> DataFrame:
-    """The lazy rows of a query of a statement, over those views that it names.
+    """Return the lazy rows of a query of a statement. ``views``: DataFrames by name; those that the
+    query names serve as its tables.
 
     Raises:
         SqlError: Spark cannot analyse the query; see ``lower.frame``.
@@ -83,8 +84,8 @@ def statement_name(statement: Statement) -> str:
 
 
 def named_args(args: Args) -> dict[str, Any] | None:
-    """Return the arguments by name; None if there are none. Arguments by position (for ``?``) get
-    the names that replace the ``?`` in the text."""
+    """Return the arguments as a new dict by name; None if there are none. Arguments by position
+    (for ``?``) get the names that replace the ``?`` in the text."""
     if not args:
         return None
     if isinstance(args, Mapping):
@@ -93,7 +94,7 @@ def named_args(args: Args) -> dict[str, Any] | None:
 
 
 def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
-    """Whether ``"…"`` is a name in this session. False for a text without double quotes."""
+    """Whether the text has double quotes, and the session reads ``"…"`` as a name."""
     names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
     # A second argument of get() would hide Spark's own default, and hence Spark 4's ANSI mode.
     return '"' in text and all(jvm.is_on(spark, name) for name in names)

@@ -37,11 +37,11 @@ class TemporaryTables:
     def names(self) -> Mapping[TableName, TableName]:
         return self._names
 
-    def need_kept(self) -> None:
-        """Check that the temporary tables still exist.
+    def require_existing(self) -> None:
+        """Raise TxnError if a temporary table of the session does not exist any more.
 
-        Lost tables are forgotten, so each loss is raised once. Afterwards their names mean other
-        tables, or none.
+        Lost tables are removed from ``names``, so each loss is raised once. Afterwards their names
+        mean other tables, or none.
 
         Raises:
             TxnError: TEMPORARY_TABLES_LOST: the session timed out, or others dropped the tables.
@@ -68,7 +68,7 @@ class TemporaryTables:
             )
 
     def forget_database(self, database: str) -> None:
-        """Note that the session has dropped a database with all that is in it."""
+        """Remove the temporary tables of a dropped database from ``names``."""
         self._forget([name for name in self._names if name.database == database])
 
     def _forget(self, names: list[TableName]) -> None:
@@ -98,8 +98,9 @@ class TemporaryTables:
 
     @contextmanager
     def track(self, name: TableName) -> Iterator[None]:
-        """Follow a table that the block creates, drops or renames: afterwards ``names`` has it if
-        the metastore has it. A table that is not temporary is passed over."""
+        """Update ``names`` after a block that creates, drops or renames a temporary table: then
+        ``names`` has the table if the metastore has it, also if the block fails. For a table that
+        is not temporary nothing is done."""
         user_name = TableName(name.database, name.shown)
         try:
             yield
@@ -114,7 +115,7 @@ class TemporaryTables:
         try:
             return acid_table(self._metastore.find(name)) is not None
         except AcidSqlError:
-            return True  # ``need_kept`` asks again
+            return True  # ``require_existing`` asks again
 
     def close(self) -> None:
         """Drop the temporary tables, and end the transaction that keeps them. An error is only

@@ -141,7 +141,7 @@ class TimeTravel:
             return None
         if timestamp is not None and txn_id is not None:
             raise SettingError("Pass timestamp=… or txn_id=…, not both.", name="txn_id")
-        need_versions(self._metastore, "all tables")
+        require_versions(self._metastore, "all tables")
         if txn_id is None:
             point_in_time = self.resolve_arguments(None, timestamp)
             assert point_in_time is not None
@@ -171,7 +171,8 @@ class TimeTravel:
     def write_ids(
         self, table: Table, point_in_time: PointInTime, snapshot: Snapshot
     ) -> ValidWriteIdList:
-        """Return the write ids that a version shows: some of those that the snapshot sees.
+        """Return the write ids of a table that a version or a moment shows: some of those that the
+        snapshot sees.
 
         A moment does not show what the snapshot's own transaction has changed so far.
 
@@ -180,7 +181,7 @@ class TimeTravel:
                 committed; or the table did not exist at the time, or the time is after now.
             UnsupportedError: The metastore does not keep versions.
         """
-        need_versions(self._metastore, table.name)
+        require_versions(self._metastore, table.name)
         if point_in_time.version is not None:
             visible = snapshot.write_ids[table.name]
             # The first version of a table that was made again has the last write id of the table
@@ -199,14 +200,15 @@ class TimeTravel:
         return write_ids_at_commit(table.name, committed, versions, commit)
 
     def _committed_write_ids(self, table: Table, snapshot: Snapshot) -> ValidWriteIdList:
-        """Return the write ids that the snapshot sees, without those of the transaction that holds
-        it."""
+        """Return the write ids of a table that the snapshot sees, without those of the snapshot's
+        own transaction."""
         own_txns = [] if snapshot.held_by is None else [snapshot.held_by]
         valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
     def require_files_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
-        """Check that none of a version's files was deleted before the files were listed.
+        """Check that no file of a version was deleted before the files were listed.
+        ``shown_write_ids``: the write ids that the version shows.
 
         Call this method after files were listed: the cleaner notes the loss of a version before it
         deletes files.
@@ -230,11 +232,12 @@ class TimeTravel:
 
 
 def _milliseconds(moment: datetime) -> int:
-    """A time in milliseconds since the epoch. A time without a zone is in this process's zone."""
+    """Return a time in milliseconds since the epoch. A time without a zone is in this process's
+    zone."""
     return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
 
 
-def need_versions(metastore: Metastore, subject: object) -> None:
+def require_versions(metastore: Metastore, subject: object) -> None:
     """Raise UnsupportedError if the metastore does not keep versions. ``subject``: the table, or
     words for several tables, for the message."""
     if not metastore.abilities.keeps_versions:
@@ -255,7 +258,7 @@ def _time_error(message: str, span: Span, statement_text: StatementText) -> Anal
 
 
 def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
-    """Return the visible write ids up to a version, which is one of them.
+    """Return the visible write ids up to a version, which must be one of them.
 
     Raises:
         VersionNotFoundError: The version is above the newest one, was rolled back, or is not

@@ -118,8 +118,9 @@ class Transaction:
 
     @contextmanager
     def statement(self, operation: str, text: str) -> Iterator[Work]:
-        """Run one statement in the block, and yield its ``Work``. Between BEGIN and COMMIT, a
-        statement that fails is undone; otherwise the caller aborts the transaction.
+        """Run one statement in the block, and yield its new ``Work``, which ``works`` then has.
+        Between BEGIN and COMMIT, a statement that fails is undone; otherwise the caller aborts the
+        transaction.
 
         Args:
             operation: What the history of its tables calls the statement: INSERT, MERGE ….
@@ -162,8 +163,9 @@ class Transaction:
         if overwrite:
             refuse_still_readable(self._shown_bases, table, partitions)
 
-    def show(self, tables: Collection[TableName]) -> None:
-        """Record that a DataFrame is about to read these tables in this transaction."""
+    def mark_as_read(self, tables: Collection[TableName]) -> None:
+        """Note in the statements so far that a DataFrame may read these tables, as far as the
+        statements have written to them (``Work.is_shown``)."""
         for work in self.works:
             work.is_shown |= any(table.name in tables for table, _ in work.published)
 
@@ -183,7 +185,7 @@ class Transaction:
     def release(self, name: str) -> None:
         """Forget a savepoint and all later ones; the changes since then stay. Raise TxnError if
         there is no such savepoint."""
-        self._find(name)
+        self._find_savepoint(name)
         self._forget_from(name.lower())
 
     @checked
@@ -206,15 +208,16 @@ class Transaction:
             return
         if self._is_in_doubt:
             self.refuse_failed()
-        count, mark = self._find(to)
+        count, mark = self._find_savepoint(to)
         self._forget_from(to.lower())
         self._savepoints[to.lower()] = (count, mark)
         with file_errors():
             self._undo(count, mark)
 
-    def _find(self, name: str) -> tuple[int, int]:
-        """Return what a savepoint notes: how many statements came before it, and the store's mark
-        for ``Txn.undo``. Case does not matter. Raise TxnError if there is no such savepoint."""
+    def _find_savepoint(self, name: str) -> tuple[int, int]:
+        """Return two facts about a savepoint: how many statements came before it, and the store's
+        mark for ``Txn.undo``. Case does not matter. Raise TxnError if there is no such
+        savepoint."""
         savepoint = self._savepoints.get(name.lower())
         if savepoint is None:
             raise TxnError(
@@ -224,7 +227,7 @@ class Transaction:
         return savepoint
 
     def _forget_from(self, name: str) -> None:
-        """Forget the savepoint of this name, in lower case, and all later ones."""
+        """Forget a savepoint and all later ones. ``name`` is in lower case, and must exist."""
         names = list(self._savepoints)
         for later in names[names.index(name) :]:
             del self._savepoints[later]
@@ -270,12 +273,12 @@ class Transaction:
             for callback in (callback for work in self.works for callback in work.when_committed):
                 callback()
         finally:
-            self._end()
+            self._end_source_lock()
         self._on_commit(self)
 
     def _commit_with_writes(self, commit: Commit) -> Commit:
-        """Return the same commit, which in the same step also notes all that the statements have
-        written."""
+        """Return a copy of ``commit`` that also has all that the statements have written: added
+        partitions, row counts, changes, new columns, and the batch of a stream."""
         writes = (write for work in self.works for write in work.published)
         rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
         return replace(
@@ -288,17 +291,17 @@ class Transaction:
         )
 
     def abandon(self, reason: str) -> bool:
-        """Abort, and delete the transaction's directories, which nobody can ever see. The
-        transaction that locks LOAD DATA's source files ends, too, in each case.
+        """Abort the transaction, delete its directories, which nobody can ever see, and call
+        ``when_abandoned``. The transaction that locks LOAD DATA's source files ends in every case.
 
         Returns:
-            False, with nothing deleted, if the transaction may be committed or could not be
-            aborted.
+            True; or False, with nothing deleted, if the transaction may be committed or could not
+            be aborted.
         """
         try:
             return self._abandon(reason)
         finally:
-            self._end()
+            self._end_source_lock()
 
     def _abandon(self, reason: str) -> bool:
         """Abort, delete the transaction's directories, and call ``when_abandoned``. Return False,
@@ -312,7 +315,7 @@ class Transaction:
             callback()
         return True
 
-    def _end(self) -> None:
+    def _end_source_lock(self) -> None:
         """End the transaction that locks the source files of LOAD DATA, if there is one."""
         takes, self.source_lock_txn = self.source_lock_txn, None
         if takes is not None:
@@ -320,15 +323,18 @@ class Transaction:
 
     @property
     def places(self) -> list[tuple[TableName, str | None]]:
-        """The tables and partitions that it has written to (partition None: unpartitioned)."""
+        """The tables and partitions that the transaction has written to, perhaps some twice;
+        partition None: an unpartitioned table."""
         return written_places(self.works)
 
     def partitions(self) -> dict[TableName, list[Partition]]:
-        """The partitions that it has written to, by table. The catalog may have them already."""
+        """Return the partitions that the transaction has written to, each once, by table. The
+        catalog may have them already."""
         return written_partitions(self.works)
 
     def table_changes(self) -> list[Change]:
-        """The change of each statement to each table, for the versions of the tables."""
+        """Return one change for each statement and table that it has changed, for the history of
+        the tables."""
         return statement_changes(self.works)
 
     @staticmethod
@@ -338,9 +344,9 @@ class Transaction:
     # ── undoing a part ───────────────────────────────────────────────────────────────────────
 
     def _undo(self, kept_count: int, mark: int) -> None:
-        """Undo all statements but the first ``kept_count``, and delete their directories. The
-        transaction goes on, back at the store's ``mark``. If this fails or is interrupted, COMMIT
-        is refused."""
+        """Undo all statements but the first ``kept_count``: in the store, back to its ``mark``; on
+        disk, by deleting their directories; and in ``works``. The transaction goes on. If this
+        fails or is interrupted, the error is raised, and COMMIT will be refused."""
         # COMMIT is refused until all is undone, whatever interrupts the next lines.
         self._undo_failure = "an earlier statement of it could not be undone"
         # The store first: it raises if the transaction has ended, and then no file may be deleted.
@@ -358,8 +364,9 @@ class Transaction:
         self._undo_failure, self._is_in_doubt = None, was_in_doubt
 
     def _undo_quietly(self, kept_count: int, mark: int) -> None:
-        """Undo as ``_undo`` does, while the statement's own error is on its way. A failure is not
-        raised but noted, and the next statement, or COMMIT, is refused."""
+        """Undo all statements but the first ``kept_count``, while the error of a statement is being
+        raised. A failure of the undoing is not raised but noted; then the next statement, or
+        COMMIT, is refused."""
         try:
             self._undo(kept_count, mark)
         except (AcidSqlError, OSError) as error:

@@ -44,8 +44,9 @@ class Work:
     _moved: list[tuple[Table, Sequence[str]]] = field(default_factory=list)
 
     def publish(self, table: Table, writing: TableWrite) -> PublishedWrite:
-        """Move the files of one write into their place, and note the result. The directories are
-        noted even if this fails, so that they can be deleted."""
+        """Move the files of one write into their place, and note and return the result. Before
+        that, tell the store which partitions are written. The directories are noted even if this
+        fails, so that they can be deleted."""
         self.txn.record_partitions(table.name, writing.partitions)
         self._moved.append((table, writing.directories))
         try:
@@ -57,7 +58,7 @@ class Work:
         return published
 
     def add(self, table: Table, published: PublishedWrite) -> None:
-        """Add the result of one write into a table."""
+        """Note the result of one write into a table."""
         self.published.append((table, published))
 
     @property
@@ -99,8 +100,8 @@ def without_dropped(
     written: Mapping[TableName, list[Partition]],
     dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
 ) -> dict[TableName, list[Partition]]:
-    """Return the partitions that a transaction has written to, by table, without those whose values
-    are among ``dropped``: its commit drops these."""
+    """Return ``written``, the partitions that a transaction has written to, by table, without those
+    that its commit drops: ``dropped`` has their values by table."""
     return {
         name: [
             partition
@@ -112,8 +113,9 @@ def without_dropped(
 
 
 def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
-    """Return by how much the statements change the number of rows, by table and partition ("":
-    unpartitioned); each with the directories that were published there."""
+    """Return how the statements change the number of rows, by table and then by partition ("" for
+    an unpartitioned table). Each ``RowChange`` also has the directories that were published
+    there."""
     changes_by_table: dict[TableName, dict[str, RowChange]] = {}
     for work in works:
         for table, published in work.published:
@@ -133,13 +135,14 @@ def row_changes(works: Sequence[Work]) -> dict[TableName, dict[str, RowChange]]:
 
 
 def new_columns(works: Sequence[Work]) -> dict[TableName, Sequence[Column]]:
-    """The data columns of the tables that get other columns."""
+    """Return the data columns that tables will have after the commit, by table: only tables whose
+    columns these statements change."""
     tables = (work.altered for work in works)
     return {table.name: table.columns for table in tables if table is not None}
 
 
 def statement_changes(works: Sequence[Work]) -> list[Change]:
-    """Return one change for each statement and table that it has changed, for the versions of the
+    """Return one change for each statement and table that it has changed, for the history of the
     tables."""
     return [
         _change(work, name, writes)
@@ -149,8 +152,8 @@ def statement_changes(works: Sequence[Work]) -> list[Change]:
 
 
 def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
-    """Group a statement's writes by table. Writes without a write id are left out: they changed
-    nothing."""
+    """Return a statement's writes by table. Writes without a write id, which changed nothing, are
+    left out."""
     writes: dict[TableName, list[PublishedWrite]] = {}
     for table, published in work.published:
         if published.write_id is not None:

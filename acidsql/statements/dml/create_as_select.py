@@ -26,7 +26,7 @@ class FilledTables:
     ) -> Receipt | None:
         """Run CREATE TABLE … AS SELECT in a transaction of its own, whose commit creates the table,
         or replaces it with OR REPLACE. Return None if the name is taken and the statement has IF
-        NOT EXISTS; raise CatalogError if it is taken and there is neither."""
+        NOT EXISTS; raise CatalogError if the name is taken and both clauses are missing."""
         text = statement_text.text
         with clock("say"):
             prepared = self._phases.preparer.prepare_create_as_select(statement, statement_text)

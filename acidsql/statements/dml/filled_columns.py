@@ -68,8 +68,8 @@ class FilledColumns(Family):
         self, table: Table, columns: list[Column]
     ) -> tuple[st.Update, StatementText, PreparedStatement]:
         """Compose the UPDATE of all rows that sets the new columns to their DEFAULTs, and whose
-        commit will add them. Return the statement, its text, and the prepared statement; nothing
-        runs."""
+        commit will add the columns. Return the parsed UPDATE, its text, and the prepared
+        statement; nothing is locked or written."""
         path = quoted_path((table.name.database, table.name.name))
         sets = ", ".join(f"{quote(column.name)} = DEFAULT" for column in columns)
         statement_text = new_statement_text(self._spark, f"UPDATE {path}\nSET {sets}", None)

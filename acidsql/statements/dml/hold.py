@@ -52,7 +52,7 @@ class Holder:
 
         If a table or its partitions changed before the locks were granted, the statement is
         prepared again. The second time each target table is locked as a whole, so that two rounds
-        are enough.
+        are enough. The result has the statement as it was prepared last.
 
         Raises:
             SqlError: A table was dropped or changed meanwhile, and the statement no longer fits it.
@@ -104,7 +104,8 @@ class Holder:
     def locks(
         self, statement: Changing, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[LockComponent]:
-        """Return the locks that ``hold`` would take now. None is taken."""
+        """Return the locks that ``hold`` would take now, without taking them. Spark may run a job
+        to find the partitions."""
         return self._lock_components(
             statement, prepared, self._possible_partitions_by_query(prepared, statement_text)
         )
@@ -115,9 +116,9 @@ class Holder:
         prepared: PreparedStatement,
         possible_partitions: Sequence[PossiblePartitions],
     ) -> list[LockComponent]:
-        """Return the locks that a statement needs if its queries change these partitions (one item
-        for each query; None: any). An EXCLUSIVE lock comes first if the commit changes a table's
-        columns. Nothing is locked."""
+        """Return the locks that a statement needs if its queries change ``possible_partitions``
+        (one item for each query; None: any). An EXCLUSIVE lock comes first if the commit changes a
+        table's columns. Nothing is locked."""
         targets = zip(prepared.queries, possible_partitions, strict=True)
         altering_locks = (
             [] if prepared.table_before is None else [exclusive_lock(prepared.table_before.name)]
@@ -142,8 +143,9 @@ class Holder:
         prepared: PreparedStatement,
         statement_text: StatementText,
     ) -> bool:
-        """Whether the conditions, evaluated again under the locks, still mean no other partitions
-        than those in ``possible_partitions``. None there covers all."""
+        """Whether the queries' conditions, evaluated again under the locks, mean no other
+        partitions than those that are locked: ``possible_partitions``, one item for each query;
+        None: all. Spark may run a job."""
         for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
             if isinstance(query.partitions, PartitionSearch) and locked_partitions is not None:
                 current_partitions = self._context.partitions.possible_partitions(
@@ -175,7 +177,7 @@ class Holder:
 
     def _is_current(self, tables: Iterable[Table]) -> bool:
         """Whether the catalog still has these ACID tables and views exactly as they were looked up.
-        Plain tables are not compared."""
+        Plain tables, which are not ACID, are not compared."""
         catalog = self._context.catalog
 
         def is_same(table: Table) -> bool:

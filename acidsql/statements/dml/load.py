@@ -53,7 +53,7 @@ class _LoadPlan:
         partition: The partition directory; "" for an unpartitioned table; None if the files' last
             columns tell each row's partition.
         equal_partitions: All partition directories with the value of ``partition``.
-        sources: The files.
+        sources: The files to load.
     """
 
     table: Table
@@ -93,6 +93,7 @@ class LoadStatements(Family):
             AnalysisError: There are no files to load, or they do not fit the table.
             UnsupportedError: The table is not ORC, the files are those of an ACID table, or this
                 transaction has overwritten the partition.
+            WriteError: Somebody moved or changed a source file meanwhile.
         """
         plan = self._plan_load(statement, text, self._names.require_table(statement.name, text))
         unremoved_paths: list[str] = []
@@ -181,8 +182,8 @@ class LoadStatements(Family):
     ) -> bool:
         """Lock the target and, unless LOCAL, the directory of the files. This may wait.
 
-        A second transaction locks the directory, because the files are removed after the commit,
-        which ends all locks of the first transaction.
+        A second transaction, ``transaction.source_lock_txn``, locks the directory, because the
+        files are removed after the commit, which ends all locks of the first transaction.
 
         Returns:
             True if one of the locks had to wait.
@@ -204,9 +205,10 @@ class LoadStatements(Family):
     def _write(
         self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
     ) -> None:
-        """Copy the files, or insert their rows (``is_rewritten``), and publish the new files;
-        nothing is committed. This uses up a statement id of the transaction. Raise UnsupportedError
-        if the transaction has overwritten one of the partitions."""
+        """Copy the files or, if ``plan.is_rewritten``, insert their rows; publish the new files,
+        and note them in ``work``. With OVERWRITE they replace the old rows. Nothing is committed.
+        This uses up a statement id of the transaction. Raise UnsupportedError if the transaction
+        has overwritten one of the partitions."""
         txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
         spec = write_spec(
@@ -239,11 +241,14 @@ class LoadStatements(Family):
     def _copy_files(
         self, writing: TableWrite, statement: LoadData, plan: _LoadPlan
     ) -> list[Record]:
+        """Copy the source files into the hidden directory of ``writing``: LOCAL files by the
+        driver, others by Spark tasks. If publishing can copy them directly, nothing is copied now.
+        Return a record for each file."""
         return writing.copies(plan.sources, None if statement.local else self._spark)
 
     def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
-        """Return the rows of the files, lazily: the table's data columns, then the partition values
-        as text, in the columns that an INSERT has for them."""
+        """Return the rows of the files ``paths``, lazily: the table's data columns, then the
+        partition values as text, in columns with the names that the events of an INSERT have."""
         table = plan.table
         if plan.partition is None:
             plain_table = replace(table, columns=table.all_columns, partition_columns=())
@@ -297,7 +302,7 @@ def absolute_path(statement: LoadData, text: str, table: Table) -> str:
 
 
 def _path_error(reason: str, statement: LoadData, text: str) -> AnalysisError:
-    """Return the error of an INPATH, which points to it in the statement."""
+    """Return the error of a wrong INPATH, which points to the path in the statement."""
     return AnalysisError(
         f"{reason}.", text, statement.place.start, statement.place.end,
         condition="LOAD_DATA_INVALID_PATH", sqlstate="42K03",

@@ -86,11 +86,11 @@ class PartitionRenames(Family):
     def _old_and_new_partitions(
         self, table: Table, statement: st.RenamePartition, text: str
     ) -> tuple[list[str], str]:
-        """Return the names of the old partition's directories, and the name of the new one's, below
-        the table's directory, such as ``p1=a/p2=1``.
+        """Return the names of the old partition's directories, and the name of the new partition's
+        directory. Names are relative to the table's directory, such as ``p1=a/p2=1``.
 
         Programs other than Hive may have made several directories for one value, such as p=1 and
-        p=01.
+        p=01. So the old partition may have several.
 
         Raises:
             AnalysisError: There is no old partition, the new partition exists already, or a clause
@@ -124,8 +124,8 @@ class PartitionRenames(Family):
         self, table: Table, old_partitions: list[str], new_partition: str
     ) -> tuple[Changing, StatementText, PreparedStatement]:
         """Compose and prepare the UPDATE that gives the rows of the old partition the values of the
-        new one; nothing runs. All of ``old_partitions`` have the same values. Return the statement,
-        its text, and the prepared statement."""
+        new one; nothing is locked or written. All of ``old_partitions`` have the same values.
+        Return the parsed UPDATE, its text, and the prepared statement."""
         column_names = [quote(column.name) for column in table.partition_columns]
         types = [column.type for column in table.partition_columns]
         # Another program may have named the old directory otherwise than by its value's text.

@@ -24,7 +24,7 @@ from acidsql.statements.context.statement_text import (
     is_case_sensitive,
     new_statement_text,
 )
-from acidsql.statements.context.time_travel import TimeTravel, need_versions
+from acidsql.statements.context.time_travel import TimeTravel, require_versions
 from acidsql.statements.ddl.tables import TableStatements
 from acidsql.statements.queries.filler import Filler
 
@@ -45,9 +45,10 @@ class Preparer:
         self, statement: Changing, statement_text: StatementText, peek: Resolve
     ) -> PreparedStatement:
         """Prepare a statement that changes rows, with tables as ``peek`` finds them, perhaps in a
-        cache; if that fails, as the metastore has them now. Nothing is locked or written.
+        cache. If the preparation fails, repeat it with tables as the metastore has them now.
+        Nothing is locked or written.
 
-        The holder compares these tables with the metastore's under the locks.
+        ``Holder.hold`` compares these tables with the metastore's under the locks.
 
         Raises:
             SqlError: The text is wrong.
@@ -63,7 +64,8 @@ class Preparer:
         self, statement: Changing, statement_text: StatementText
     ) -> PreparedStatement:
         """Prepare a statement that changes rows, with tables as the metastore has them now. Nothing
-        is locked or written. Raise SqlError if the text is wrong."""
+        is locked or written. Raise SqlError if the text is wrong, UnsupportedError if the statement
+        cannot be run on these tables."""
         return self._prepare(statement, statement_text, self._names.find_readable)
 
     def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
@@ -82,13 +84,13 @@ class Preparer:
         self, statement: Changing, statement_text: StatementText, resolve: Resolve
     ) -> PreparedStatement:
         """Prepare a statement that changes rows: AUTO CDC, RESTORE, REVERT or DML. ``resolve``
-        finds tables by name. Nothing is locked or written; the result tells the queries that make
-        the events, and the tables that these read."""
+        finds tables by name. Nothing is locked or written. The result has the queries that make
+        the events, and the tables that these queries read."""
         analyse = lower.Analysis(self._spark, statement_text.args, self._filler.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)
         if isinstance(statement, st.AutoCdc):
-            self._need_state_tables(statement, text)
+            self._require_state_tables(statement, text)
             return plan_auto_cdc(
                 text,
                 statement,
@@ -105,10 +107,10 @@ class Preparer:
             double_quoted=double_quoted, policy=policy, is_case_sensitive=case_sensitive,
         )  # fmt: skip
         if prepared.table_before is not None:
-            self._need_to_alter(prepared.table_before)
+            self._require_alterable(prepared.table_before)
         return prepared
 
-    def _need_state_tables(self, statement: st.AutoCdc, text: str) -> None:
+    def _require_state_tables(self, statement: st.AutoCdc, text: str) -> None:
         """Raise UnsupportedError if AUTO CDC's target is a temporary table, or the metastore cannot
         keep the table of order values that AUTO CDC has beside its target."""
         refuse_temporary(self._names.qualify(statement.target.parts), "AUTO CDC")
@@ -120,9 +122,10 @@ class Preparer:
                 condition="UNSUPPORTED_FEATURE.AUTO_CDC",
             )  # fmt: skip
 
-    def _need_to_alter(self, table: Table) -> None:
-        """Refuse a statement that changes a table's columns, if a COMMIT cannot change them
-        (UnsupportedError) or a transaction is open (TxnError)."""
+    def _require_alterable(self, table: Table) -> None:
+        """Refuse WITH SCHEMA EVOLUTION that changes a table's columns: raise UnsupportedError if
+        the metastore cannot change columns together with a COMMIT, TxnError if a transaction or
+        ``acid.snapshot()`` is open."""
         if not self._abilities.alters_in_commit:
             raise UnsupportedError(
                 f"WITH SCHEMA EVOLUTION would change the columns of {table.name}, which this "
@@ -135,8 +138,9 @@ class Preparer:
     def _tables_to_undo(
         self, statement: st.Undo, statement_text: StatementText
     ) -> list[tuple[Table, ChangesToUndo]]:
-        """Return the tables that RESTORE or REVERT changes back, each with the changes to undo.
-        REVERT leaves out dropped tables; RESTORE may add the state table of AUTO CDC.
+        """Return the tables that RESTORE or REVERT changes back, each with the changes to undo. For
+        REVERT these are all tables that the transaction changed and that still exist, by name; for
+        RESTORE the named table and, if there is one, its state table of AUTO CDC.
 
         Raises:
             AnalysisError: There is no such table, or the transaction to revert committed no change
@@ -148,7 +152,7 @@ class Preparer:
             return self._tables_to_restore(
                 self._names.require_table(statement.target, text), statement, statement_text
             )
-        need_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
+        require_versions(self._metastore, f"the tables of transaction {statement.txn_id}")
         versions_by_table = self._metastore.changed_by(statement.txn_id)
         if not versions_by_table:
             raise AnalysisError(
@@ -172,7 +176,7 @@ class Preparer:
         If the state table kept the order values of later records, AUTO CDC would take records for
         stale that the restored table does not have any more.
         """
-        need_versions(self._metastore, table.name)
+        require_versions(self._metastore, table.name)
         point_in_time = self._travel.resolve_as_of(statement.as_of, statement_text)
         restored: list[tuple[Table, ChangesToUndo]] = [
             (table, ChangesSince(point_in_time.version, point_in_time.timestamp_ms))

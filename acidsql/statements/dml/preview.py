@@ -59,7 +59,8 @@ class Previewer:
         AUTO CDC shows changes of its target, not of the tables beside the target.
 
         Raises:
-            UnsupportedError: The statement changes several tables.
+            UnsupportedError: The statement changes several tables, or the table has a column with
+                the name of a column of the changes.
         """
         if isinstance(prepared, PreparedCdc):
             return self._auto_cdc_changes(prepared, statement_text)
@@ -112,8 +113,9 @@ class Previewer:
         current_table: Table,
     ) -> DataFrame:
         """Return the changes that one query would make, lazily: inserted rows, the images of
-        changed rows, or, of an INSERT OVERWRITE, the rows that it deletes and inserts.
-        ``current_table``: the table without the columns that the statement adds."""
+        changed rows, or, of an INSERT OVERWRITE, the rows that it deletes and inserts. The columns
+        are those of ``changes``. ``current_table``: the table without the columns that the
+        statement adds."""
         events = self._filler.events(query, views, statement_text).rows
         if query.mode is ew.WriteMode.OVERWRITE:
             deleted_rows = self._overwritten_rows(
@@ -170,8 +172,9 @@ _ROW_ID_OF = f"CAST({{}} AS {ROW__ID_TYPE})"
 
 
 def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
-    """Return SQL of an old row's values by column, cast to the types that users see; NULL for a
-    column that ``rows`` does not have, because the statement adds it."""
+    """Return, for each column of the table by its name, SQL of the value in ``rows``, cast to the
+    type that users see. SQL of a NULL stands for a column that ``rows`` lacks, because the
+    statement adds the column."""
     existing_columns = set(rows.columns)
     return {
         column.name: f"CAST({quote(column.name) if column.name in existing_columns else 'NULL'} AS "
@@ -181,8 +184,9 @@ def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
-    """Add the target's old row to each event, by row id, in columns with a prefix; NULLs for an
-    event without an old row."""
+    """Return the events, lazily, each with the values of the target row that has its row id, in
+    further columns whose names have the prefix ``_OLD``. They are NULL for an event without an old
+    row."""
     values = {key: key for key in ew.KEYS} | _old_values(target, table)
     old_rows = jvm.select(
         target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items())
@@ -192,10 +196,12 @@ def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFr
 
 
 def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFrame:
-    """Return the events as changes: an insert or delete event is one row, an update event two, the
-    images before and after. Only old rows have a ``row__id``.
+    """Return the events as changes, lazily: an insert or delete event is one row, an update event
+    two, the images before and after. The columns are the table's, ``_change_type`` and ``row__id``,
+    which is NULL for new rows.
 
-    ``has_old``: whether the events have columns of the old values; if not, the new columns serve.
+    ``has_old``: whether the events have the columns of ``_join_old_rows``; if not, old rows are
+    shown with the values of the events' own columns.
     """
     deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
     has_new = all(column.name in events.columns for column in table.columns)
@@ -215,8 +221,9 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
 
 
 def _change_struct(table: Table, values: list[str], change: str, row_id: str) -> str:
-    """Return SQL of a struct of a row's values (SQL in the order of the table's columns), then
-    ``_change_type`` (SQL in ``change``) and ``row__id``."""
+    """Return SQL of a struct with the fields of one change: the table's columns, ``_change_type``
+    and ``row__id``. The arguments ``values`` (in the order of the table's columns), ``change`` and
+    ``row_id`` are SQL, too."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"
@@ -226,7 +233,8 @@ def _change_struct(table: Table, values: list[str], change: str, row_id: str) ->
 
 
 def _inserted_rows(events: DataFrame, table: Table) -> DataFrame:
-    """Return the events as inserted rows, with NULL as ``row__id``."""
+    """Return the events as changes that insert rows, lazily: the table's columns, ``_change_type``
+    and a NULL as ``row__id``."""
     pairs = zip(new_values(table), table.all_columns, strict=True)
     return jvm.select(
         events,

@@ -24,7 +24,8 @@ class ReturnedRows:
         self._spark, self._txns = context.spark, context.txns
 
     def keep_files(self, prepared: PreparedStatement) -> None:
-        """Keep the cleaner from deleting files that RETURNING reads.
+        """Take a lease, which keeps the cleaner from deleting files that RETURNING reads. Without
+        RETURNING do nothing.
 
         Call this method before the transaction begins.
         """
@@ -35,7 +36,8 @@ class ReturnedRows:
         self, held: LockedStatement, work: Work, statement_text: StatementText
     ) -> DataFrame | None:
         """Return the rows that RETURNING returns, lazily, over the files that the statement has
-        published; None without RETURNING. ``work`` is marked as read by a DataFrame.
+        published (``work.published``) and, for old values, over older files of the same partitions,
+        which are listed now. None without RETURNING. ``work`` is marked as read by a DataFrame.
 
         Raises:
             SqlError: Spark cannot analyse the query; the error points into the statement.
@@ -63,7 +65,7 @@ class ReturnedRows:
         return query_rows(self._spark, returning.query, views, statement_text)
 
     def empty_rows(self, returning: ReturningQuery, statement_text: StatementText) -> DataFrame:
-        """Return a DataFrame with the columns of ``rows``, but without rows."""
+        """Return a DataFrame with the columns that RETURNING returns, but without rows."""
         rows = no_rows(self._spark, returning.shown)
         views = {returning.view: rows}
         return query_rows(self._spark, returning.query, views, statement_text)

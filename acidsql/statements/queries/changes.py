@@ -17,7 +17,7 @@ from acidsql.plan.undo import need_row_ids
 from acidsql.sql.queries.table_changes import TableChanges
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import StatementText
-from acidsql.statements.context.time_travel import PointInTime, TimeTravel, need_versions
+from acidsql.statements.context.time_travel import PointInTime, TimeTravel, require_versions
 from acidsql.statements.queries.table_rows import check_after_block
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
@@ -169,7 +169,7 @@ class ChangeFeed:
         """Return the version that created a table, if the range begins with this version, or at the
         very time of its commit; otherwise None: its rows are then no changes. Raise
         UnsupportedError if the metastore does not keep versions."""
-        need_versions(self._metastore, table.name)
+        require_versions(self._metastore, table.name)
         first, start = self._metastore.first_version(table.name), change_range.start
         if start.version is not None:
             return first if first == start.version > 0 else None
@@ -190,7 +190,7 @@ class ChangeFeed:
             VersionNotFoundError: There is no such version or time, or the range is empty.
             UnsupportedError: The metastore does not keep versions.
         """
-        need_versions(self._metastore, table.name)
+        require_versions(self._metastore, table.name)
         start, visible = change_range.start, self.visible_write_ids(table, snapshot)
         if creating_version is not None:
             before = visible.up_to(creating_version)

@@ -12,7 +12,7 @@ from acidsql.errors import TxnError
 from acidsql.metastore.older_versions import state_write_ids
 from acidsql.plan.standins.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.time_travel import PointInTime, TimeTravel, need_versions
+from acidsql.statements.context.time_travel import PointInTime, TimeTravel, require_versions
 from acidsql.statements.queries.changes import ChangeFeed
 from acidsql.statements.queries.reverted import refuse_reverted
 from acidsql.statements.queries.skipped_conflicts import exclude_conflicts, unknown_twin_reason
@@ -46,7 +46,7 @@ class UndoneChanges:
             VersionNotFoundError: There is no such version or time.
             UnsupportedError: The metastore keeps no versions.
         """
-        need_versions(self._metastore, table.name)
+        require_versions(self._metastore, table.name)
         visible = self._feed.visible_write_ids(table, snapshot)
         if isinstance(to_undo, ChangesSince):
             ids_before = self._ids_at_older_version(table, to_undo, snapshot).intersect(visible)
