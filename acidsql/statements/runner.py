@@ -49,7 +49,7 @@ from acidsql.statements.context.statement_text import (
 )
 from acidsql.statements.dml.prepare import Changing
 from acidsql.statements.queries.changes import Moment
-from acidsql.statements.queries.view_rows import need_no_version
+from acidsql.statements.queries.view_rows import refuse_version
 from acidsql.statements.wiring import Wiring
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.session.job_progress import cancelled_by_ctrl_c
@@ -305,7 +305,7 @@ class Runner:
         names = self._wiring.names
         table = need_acid_table(self._spark, names.find(parts, at_a_glance=True), parts)
         if table.view is not None:
-            need_no_version(table, row_id or version is not None or timestamp is not None)
+            refuse_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)
         with statement_environment(self._spark):
             point_in_time = self._wiring.rows.travel.resolve_arguments(version, timestamp)

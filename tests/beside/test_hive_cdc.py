@@ -102,7 +102,7 @@ def test_a_process_that_died_while_it_made_the_state_table_is_followed_by_the_ne
         raise SystemExit
 
     with monkeypatch.context() as killed:
-        killed.setattr(StateTables, "bind", dies)
+        killed.setattr(StateTables, "note_bond", dies)
         killed.setattr(StateTables, "drop_unwritten", lambda *_: None)
         with pytest.raises(SystemExit):
             both.acid.sql(auto_cdc())

@@ -194,7 +194,7 @@ class AutoCdcStatements:
                 condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
             )  # fmt: skip
         need_own_table(target, pending.name, pending)
-        self._tables.bind(target, pending, text)
+        self._tables.note_bond(target, pending, text)
         return pending
 
     def lock_targets(self, targets: Sequence[Table]) -> None:
@@ -255,7 +255,9 @@ class AutoCdcStatements:
         try:
             if prepared.is_new:
                 prepared = self._prepare_again(statement, statement_text)
-            if self._tables.bind(prepared.queries[0].table, prepared.state, statement_text.text):
+            if self._tables.note_bond(
+                prepared.queries[0].table, prepared.state, statement_text.text
+            ):
                 prepared = self._prepare_again(statement, statement_text)
             yield prepared
         except CommitUnknownError:

@@ -62,13 +62,13 @@ class NewName:
 
 
 def renamed_sort_columns(table: Table, names: Mapping[str, str]) -> tuple[SortColumn, ...]:
-    """SORTED BY with new names (old name → new name)."""
+    """Return a table's columns of SORTED BY with new names (old name → new name)."""
     return tuple(SortColumn(names.get(s.name, s.name), s.descending) for s in table.sort_columns)
 
 
 def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that are lists of columns and change if columns get new names (old name
-    → new name), with their new values."""
+    """Return the properties of a table that are lists of columns, with new names (old name → new
+    name) in their values. Properties that do not change are left out."""
     renamed: dict[str, str] = {}
     for key in (*_PLAIN_LISTS, *_SQL_LISTS):
         text = table.properties.get(key)
@@ -93,8 +93,9 @@ def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -
 
 
 def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
-    """Return a column, or a field ``column.field``, with the column's new name; unchanged if the
-    column is not renamed or not the table's. A column may have a dot in its name."""
+    """Return ``path``, which is a column or a field ``column.field``, with the column's new name;
+    unchanged if the column is not renamed or not the table's. A column may have a dot in its
+    name."""
     columns = {column.name for column in table.all_columns}
     ends = [len(path), *(match.start() for match in re.finditer(r"\.", path))]
     end = next((end for end in ends if path[:end].lower() in columns), len(path))
@@ -103,8 +104,7 @@ def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
 
 
 def _sql_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list of columns written as SQL; () if the text is no such list, as AUTO
-    CDC refuses such a property."""
+    """Return the names in a list of columns written as SQL; () if the text is no such list."""
     try:
         return names_in(text)
     except SqlError:
@@ -112,11 +112,13 @@ def _sql_names(text: str) -> tuple[str, ...]:
 
 
 def _sql_name(name: str, key: str) -> str:
+    """Return a name as the list of columns in the property ``key`` has it: in backticks for
+    ``cdc.ORDER``; otherwise in backticks unless it is a plain word."""
     return quote(name) if key == cdc.ORDER else quoted_if_needed(name)
 
 
 def quoted_if_needed(name: str) -> str:
-    """A name in backticks, unless it is a plain word."""
+    """Return a name in backticks, or as it is if it is a plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else quote(name)
 
 
@@ -232,6 +234,7 @@ def _is_named_in(view: Table, table: TableName, column: str) -> bool:
 
 
 def _is_new_name(before: Token | None) -> bool:
+    """Whether a name is a new one, because the token ``before`` it is AS."""
     return before is not None and before.upper == "AS"
 
 
@@ -249,7 +252,8 @@ def refuse_version_columns(state: Table | None, new_names: Sequence[NewName], te
 
 
 def rename_error(name: NewName, reason: str, text: str) -> UnsupportedError:
-    """Return the error of a column that keeps its name, for a reason."""
+    """Return the error that a column cannot be renamed, with the reason; it points to the column in
+    the statement."""
     return UnsupportedError(
         f"Column '{name.old}' cannot be renamed: {reason}",
         text, name.place.start, name.place.end, condition="NOT_SUPPORTED_CHANGE_COLUMN",

@@ -68,8 +68,9 @@ class AlteredColumns:
 def altered_columns(
     table: Table, statement: ChangeColumns | ReplaceColumns, text: str, type_of: TypeOf
 ) -> AlteredColumns:
-    """Return the columns that a statement gives a table, and what else changes with their names.
-    Only the text and the table are read, no rows; views and other tables are not asked.
+    """Return the columns that a statement gives a table, and the references to them by their new
+    names. Nothing is changed. Only the text and the table are read, no rows; views and other tables
+    are not asked.
 
     Raises:
         AnalysisError: A column does not exist, or exists already; or a type is unknown.
@@ -110,14 +111,15 @@ def altered_columns(
 
 
 def _rename_span(statement: ChangeColumns | ReplaceColumns, position: int) -> Span:
-    """The span in the statement that names the renamed column at this position."""
+    """Return the span in the statement that names the renamed column. ``position``: its position
+    among the table's columns."""
     if isinstance(statement, ReplaceColumns):
         return statement.columns[position].span
     return next(change.column.span for change in statement.changes if change.new_name)
 
 
 def added_columns(table: Table, statement: AddColumns, text: str, type_of: TypeOf) -> list[Column]:
-    """Return the columns that ADD COLUMNS adds, without the old ones.
+    """Return the columns that ADD COLUMNS would add, without the old ones. Nothing is changed.
 
     Raises:
         AnalysisError: The table has a column of this name already; or a type is unknown.
@@ -225,8 +227,8 @@ def _redefined_column(
 def _replaced_columns(
     table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf
 ) -> list[Column]:
-    """Return the columns after REPLACE COLUMNS. As in Hive, the old columns keep their positions,
-    and new columns may follow.
+    """Return all data columns of a table after REPLACE COLUMNS. As in Hive, the old columns keep
+    their positions, and new columns may follow.
 
     Raises:
         AnalysisError: A type is unknown, or a name is there twice.

@@ -57,8 +57,9 @@ class ConstraintStatements(Family):
     @runs(st.AddConstraint)
     def _add_constraint(self, statement: st.AddConstraint, text: str) -> Receipt:
         """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must not be false
-        for any row (ConstraintError), which a job tests, unless the statement says NOVALIDATE.
-        Raise the errors of ``extended_constraints`` before a transaction begins."""
+        for any row (ConstraintError), which a job tests, unless the statement says NOVALIDATE. A
+        definition that the table cannot have raises AnalysisError or UnsupportedError before a
+        transaction begins."""
         definition = statement.constraint
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
@@ -116,8 +117,8 @@ class ConstraintStatements(Family):
 def extended_constraints(
     context: Context, table: Table, definitions: Sequence[st.ConstraintDef], text: str
 ) -> tuple[Constraint, ...]:
-    """Return the constraints of a table, followed by the new ones. A new one without a name gets
-    one. Nothing is stored, and no rows are read.
+    """Return the constraints of a table, followed by the new ones, which ``definitions`` define. A
+    new constraint without a name gets a name. Nothing is stored, and no rows are read.
 
     Raises:
         AnalysisError: A name is too long or taken, a column is missing or named twice, a key does
@@ -296,8 +297,8 @@ class _Binder:
 
     def _bind_condition(self, place: Span) -> str:
         """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError if it
-        has a subquery, an aggregate, a window or a generator function, or fails
-        ``_require_fixed_condition``; SqlError if Spark cannot analyse it."""
+        is no BOOLEAN, has a subquery, an aggregate, a window or a generator function, or may have
+        another value each time or in another session; SqlError if Spark cannot analyse it."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
         edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)

@@ -69,9 +69,9 @@ def define_table(
 
     Raises:
         AnalysisError: A column is defined twice, is named but not defined, or has an unknown type
-            or a reserved name; there is none; a DEFAULT does not fit; or a property is wrong.
-        UnsupportedError: SORTED BY of a full-ACID table, too many buckets, or a column that cannot
-            be in PARTITIONED BY, CLUSTERED BY or SORTED BY.
+            or an empty name; there is none; a DEFAULT does not fit; or a property is wrong.
+        UnsupportedError: SORTED BY of a full-ACID table, too many buckets, a column with a reserved
+            name, or one that cannot be in PARTITIONED BY, CLUSTERED BY or SORTED BY.
     """
     _check_layout(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
@@ -121,7 +121,9 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
 
 
 def bind_default(old: Column, column: ColumnDef, text: str, type_of: TypeOf) -> Column:
-    """The old column with the DEFAULT of a definition. Raises the errors of ``bind_column``."""
+    """Return the column ``old`` with the DEFAULT of the definition ``column``, or without a DEFAULT
+    if the definition has none. Raise AnalysisError if the DEFAULT does not fit the type of
+    ``old``."""
     return replace(old, default=_default_text(column, parse_type(old.type), text, type_of))
 
 
@@ -205,8 +207,8 @@ def _split_partition_columns(
 
 
 def _check_names(columns: Sequence[Column], statement: CreateTable, text: str) -> None:
-    """Raise AnalysisError if there is no column, or a name is there twice, whatever its case; raise
-    the error of ``check_name`` if a name is not allowed."""
+    """Raise AnalysisError if there is no column, a name is empty, or a name is there twice;
+    UnsupportedError if a name is reserved. The names are in lower case."""
     seen_names: set[str] = set()
     for column in columns:
         if column.name in seen_names:
@@ -293,9 +295,9 @@ def _sort_columns(
 def _properties(
     statement: CreateTable, text: str, inherited: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Return a new table's TBLPROPERTIES: the defaults (full-ACID), then the inherited ones, then
-    the stated ones; "transactional" is always "true". The keys that fix the table's kind are in
-    lower case. Raise AnalysisError for an unknown kind."""
+    """Return a new table's TBLPROPERTIES: the statement's own, before the inherited ones, before
+    the defaults (full-ACID); "transactional" is always "true". The keys that fix the table's kind
+    are in lower case. Raise AnalysisError for an unknown kind."""
     stated = {
         key.lower() if key.lower() in FIXED_PROPERTIES else key: value
         for key, value in statement.properties

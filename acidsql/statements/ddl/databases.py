@@ -14,7 +14,7 @@ from acidsql.storage.files.filesystem import real_location
 
 
 class DatabaseStatements(Family):
-    """Runs these statements for one session."""
+    """Runs the statements about databases for one session."""
 
     @runs(st.CreateDatabase)
     def _create_database(self, statement: st.CreateDatabase, text: str) -> None:
@@ -45,7 +45,8 @@ class DatabaseStatements(Family):
 
     @runs(st.AlterDatabase)
     def _alter_database(self, statement: st.AlterDatabase, text: str) -> None:
-        """Run ALTER DATABASE in the metastore, or leave it to Spark if this is no ACID database."""
+        """Run ALTER DATABASE in the metastore, or leave it to Spark if this is no ACID database. If
+        Spark's catalog does not have the ACID database yet, it is created there."""
         if (database := self._spark_databases.find_and_share(statement.name)) is None:
             self._spark.sql(text)
         else:

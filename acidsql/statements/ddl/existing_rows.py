@@ -67,7 +67,8 @@ class ExistingRows:
 
     def require_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
         """Raise UnsupportedError if a file, by its footer, has a column in a type that no reader
-        converts to the column's new type. Nothing is looked at unless a text becomes a DOUBLE.
+        converts to the column's new type. No file is read unless a text becomes a DOUBLE.
+        ``columns``: the data columns with their new types.
 
         Readers can convert the types of each single change. But an earlier change may have led to
         the present type.
@@ -92,15 +93,16 @@ class ExistingRows:
                     )
 
     def has_rows(self, table: Table, txn: Txn) -> bool:
-        """Whether a table has rows."""
+        """Whether a table has rows in the snapshot of ``txn``. Spark may run a job."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         return not rows.isEmpty()
 
     def _violations(
         self, table: Table, condition: str, example_columns: list[Column], txn: Txn
     ) -> Row:
-        """Count, in a job, the rows for which a condition is false. Return a row of ``n``, and of
-        ``example``: the text of one such row's values in ``example_columns``."""
+        """Count, in a job, the rows for which a condition is false. Return a row with the count
+        (``n``) and with the values of one of these rows in ``example_columns``, as a text
+        (``example``)."""
         rows = self._rows.rows(StandIn(view_name(), table), txn.snapshot([table.name]))
         with lower.job_errors():
             (violations,) = lower.violation_summary(

@@ -37,8 +37,9 @@ class PartitionStatements(Family):
     @runs(st.TruncateTable)
     def _truncate_table(self, statement: st.TruncateTable, text: str) -> Receipt:
         """Run TRUNCATE TABLE, in the session's transaction or its own: publish a base without rows
-        in each partition that it means. Old files stay for the cleaner. Raise AnalysisError if
-        there is no such partition, UnsupportedError if the transaction has overwritten one."""
+        in each partition that PARTITION means, or in all. Old files stay for the cleaner. Raise
+        AnalysisError if there is no such partition, UnsupportedError if the transaction has already
+        overwritten one of them."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
@@ -164,7 +165,8 @@ def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
 ) -> PublishedWrite:
     """Publish a base without rows in each partition ("": the table itself) or, without
-    ``overwrite``, a delta. This uses up a statement id of the transaction; nothing is committed."""
+    ``overwrite``, a delta; note in ``work`` the directories, and return them. This uses up a
+    statement id of the transaction; nothing is committed."""
     statement_id = txn.next_statement_id()
     mode = WriteMode.of_insert(is_overwrite=overwrite)
     spec = write_spec(table, txn.write_id(table.name), (statement_id, statement_id), mode)

@@ -20,16 +20,20 @@ from acidsql.txn.snapshot import snapshot_of
 
 
 class StateTables(TableStatements):
-    """The statements about tables and, without a statement, the state tables."""
+    """Runs the statements about tables, and makes state tables, for which there is no statement.
+
+    A *bond* is a property with the same value in the target and in a table beside it. It tells the
+    two from later tables of their names.
+    """
 
     def create(self, owner: Table, state_table: Table, text: str) -> bool:
         """Create the state table of AUTO CDC beside its owner, the target, in a transaction of its
-        own, and in a directory that this method chooses. The properties get the bond between the
-        two.
+        own, and in a directory that this method chooses. The state table gets a new bond in its
+        properties; the owner is not changed.
 
         Returns:
-            False, with nothing created, if the state table exists already, or if its owner was
-            replaced.
+            True; or False, with nothing created, if the state table exists already, or if its owner
+            was replaced.
 
         Raises:
             CatalogError: The owner was dropped.
@@ -51,16 +55,16 @@ class StateTables(TableStatements):
             self._commit_new_table(state_table, transaction, adopt=False)
         return True
 
-    def bind(self, owner: Table, cdc_table: Table, text: str) -> bool:
-        """Note in an owner's properties its bond with a table of AUTO CDC, in the session's
-        transaction or one of its own, unless it has the bond. Nothing is noted if one of the two
-        was replaced.
+    def note_bond(self, owner: Table, cdc_table: Table, text: str) -> bool:
+        """Copy the bond of a table of AUTO CDC into its owner's properties, in the session's
+        transaction or one of its own, unless the owner has the bond. Nothing is copied if one of
+        the two was replaced.
 
         An exclusive lock keeps out Hive's statements, which write all properties of a table back.
 
         Returns:
             Whether the owner must be looked up again. False if nothing was to be done, also in a
-            transaction that has its snapshot already: then a later transaction notes the bond.
+            transaction that has its snapshot already: then a later transaction copies the bond.
         """
         bond, current_transaction = cdc.own_bond(cdc_table), self._transactions.current
         if (
@@ -115,7 +119,7 @@ class StateTables(TableStatements):
             txn.end_quietly()
 
     def _is_empty(self, state_table: Table) -> bool:
-        """Whether the table has no files.
+        """Whether a new snapshot sees no files of the table.
 
         The write ids do not tell, because they may be those of an older table of this name.
         """

@@ -103,11 +103,11 @@ def property_changes(table: Table, statement: SetTableProperties, text: str) -> 
     return PropertyChanges(values, becomes_full_acid)
 
 
-def convertible_table(
+def require_convertible(
     foreign_table: ForeignTable | None, is_acid: bool, statement: ConvertTable, text: str
 ) -> ForeignTable:
-    """Return the plain table that a statement converts into an ACID table, if it can become one in
-    place.
+    """Return ``foreign_table``, the plain table that a statement converts into an ACID table, if it
+    can become an ACID table in place; otherwise raise an error. Nothing is changed.
 
     Args:
         foreign_table: The metastore's plain table of this name; None: there is none.
@@ -200,7 +200,8 @@ def check_file_properties(
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Check that files can be written with the ``orc.…`` and ``parquet.…`` properties.
+    """Raise AnalysisError unless files can be written with the ``orc.…`` and ``parquet.…``
+    properties.
 
     The statement's properties for compactions, history and AUTO CDC are checked, too. Otherwise the
     initiator or the cleaner would pass the table by, and nobody would notice.
@@ -230,8 +231,8 @@ def check_column_lists(
     statement: CreateTable | SetTableProperties,
     text: str,
 ) -> None:
-    """Check the properties ``acidsql.key`` and ``acidsql.cdc.keys``, if they are there: each lists
-    columns of the table, and none twice.
+    """Raise AnalysisError unless the properties ``acidsql.key`` and ``acidsql.cdc.keys``, if they
+    are there, list columns of the table, and none twice.
 
     Args:
         properties: The properties that the statement sets.
@@ -250,8 +251,8 @@ def check_column_lists(
 
 
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
-    """Check those of the statement's properties that set statistics, compactions, history or AUTO
-    CDC. Raise AnalysisError for a key that ANALYZE uses for its counts, or for a wrong value."""
+    """Check those of the statement's properties that set compactions, history or AUTO CDC. Raise
+    AnalysisError for a wrong value, or for a key that ANALYZE uses for its counts."""
     for key, value in statement.properties:
         if key.lower().startswith(STATISTICS):
             span = _span_of_key(key, statement)

@@ -63,10 +63,10 @@ class TableStatements(ConstraintStatements):
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
         """Run CREATE TABLE without a query in a transaction of its own. OR REPLACE replaces an ACID
         table of the name; LOCATION makes the files there the table's rows. Return None if a table
-        or view of the name exists and the statement has IF NOT EXISTS; raise CatalogError if it has
-        neither."""
+        or view of the name exists and the statement has IF NOT EXISTS; raise CatalogError if the
+        name is taken otherwise."""
         name = self.new_name(statement, text)
-        if self.exists(statement, name):
+        if self.has_nothing_to_create_or_replace(statement, name):
             return None
         table = self.define_table(statement, text, name)
         with self._temporary.track(name), self._transactions.own_transaction(text) as transaction:
@@ -78,8 +78,9 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=transaction.id, notes=notes)
 
     def new_name(self, statement: st.CreateTable, text: str) -> TableName:
-        """The full name of the new table. Raises the errors of ``Names.new_table_name`` and
-        ``TemporaryTables.new_stored_name``."""
+        """Return the full name under which the metastore will keep the new table. For the first
+        temporary table, this opens the transaction that keeps such tables. Raise an error if a
+        table cannot have the name, UnsupportedError if the metastore has no temporary tables."""
         name = self._names.new_table_name(statement.name, text)
         return self._temporary.new_stored_name(name) if statement.temporary else name
 
@@ -91,18 +92,20 @@ class TableStatements(ConstraintStatements):
         transaction: Transaction,
         text: str,
     ) -> bool:
-        """Take these other locks, and lock the name of a new table; this may wait. With OR REPLACE,
-        lock AUTO CDC's tables of this name, too.
+        """Lock the name of a new table, and take ``other_locks``; this may wait. With OR REPLACE,
+        lock the tables of AUTO CDC beside a table of this name, too.
 
         Returns:
-            False if a table or view of the name exists, and the statement has IF NOT EXISTS.
+            Whether the table is still to be created. False if a table or view of the name exists,
+            and the statement has IF NOT EXISTS.
 
         Raises:
-            CatalogError: One exists, and the statement has neither IF NOT EXISTS nor OR REPLACE.
+            CatalogError: The name is taken, and the statement has neither IF NOT EXISTS nor OR
+                REPLACE.
             TxnError: A lock was not granted in time.
         """
         transaction.txn.lock([exclusive_lock(name), *other_locks], agent_info=text)
-        if self.exists(statement, name):
+        if self.has_nothing_to_create_or_replace(statement, name):
             return False
         if statement.or_replace and (cdc_names := self._cdc_names(name)):
             transaction.txn.lock(
@@ -114,8 +117,8 @@ class TableStatements(ConstraintStatements):
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
         """Make a new table's directory, and commit the transaction, which creates the table or, if
-        it ``replaces`` one, takes its place. With ``adopt``, the files in the directory become the
-        table's rows. Return notes for the receipt."""
+        ``replaces``, puts it in the place of another. With ``adopt``, the files in the directory
+        become the table's rows. Return notes for the receipt."""
         if not adopt:
             table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
@@ -213,8 +216,9 @@ class TableStatements(ConstraintStatements):
     @runs(st.AddColumns)
     def _add_columns(self, statement: st.AddColumns, text: str) -> Receipt:
         """Run ADD COLUMNS under the table's EXCLUSIVE lock. No file changes: old rows show NULL,
-        even if the column has a DEFAULT, of which a note tells. Raise the errors of
-        ``added_columns``."""
+        even if the column has a DEFAULT, of which a note tells. Raise AnalysisError if a column
+        exists already or its type is unknown, UnsupportedError if it is NOT NULL or its name is
+        reserved."""
         table = self._names.require_table(statement.name, text)
         columns = alter.added_columns(table, statement, text, self.type_of(text))
         with self._locked_transaction(text, exclusive_lock(table.name)) as txn:
@@ -266,12 +270,13 @@ class TableStatements(ConstraintStatements):
         return Receipt(text, txn_id=txn.id)
 
     def _renamed_state(self, table: Table, names: Mapping[str, str]) -> Table | None:
-        """The state table of a target whose columns get new names; None: it has none."""
+        """Return the state table of a target, with the new names of the target's columns (old name
+        → new name); None if there are no new names, or no state table. Nothing is changed."""
         state = self._state_table(table) if names else None
         return None if state is None else with_renamed_columns(state, names)
 
     def _state_table(self, table: Table) -> Table | None:
-        """The state table that AUTO CDC has made beside a table; None: there is none."""
+        """Return the state table that AUTO CDC has made beside a table; None: there is none."""
         state = self._own_cdc_table(table, cdc.state_name(table.name))
         return state if state is not None and is_state(state) else None
 
@@ -304,8 +309,8 @@ class TableStatements(ConstraintStatements):
     @runs(st.SetTableProperties)
     def _set_table_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
         """Run SET TBLPROPERTIES under the table's EXCLUSIVE lock. An insert-only table may become
-        full-ACID, if its files allow that. Raise the errors of ``property_changes`` before a
-        transaction begins."""
+        full-ACID, if its files allow that. A property that the table cannot have raises
+        AnalysisError or UnsupportedError before a transaction begins."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.property_changes(
@@ -338,13 +343,15 @@ class TableStatements(ConstraintStatements):
     def _convert_table(self, statement: st.ConvertTable, text: str) -> Receipt:
         """Turn a plain table of the metastore into a full-ACID table, in place and under its
         EXCLUSIVE lock: files without a bucket id in their names get Hive's names, and the rows are
-        counted. The receipt has notes about them."""
+        counted for the statistics. The receipt has notes about the files."""
         name = self._require_convertible_table(
             statement, text
         ).name  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             foreign_table = self._require_convertible_table(statement, text)
-            notes, rows = self._places.convert(foreign_table.need_table(), foreign_table.partitions)
+            notes, rows = self._places.convert_files(
+                foreign_table.need_table(), foreign_table.partitions
+            )
             self._metastore.make_transactional(name, rows, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=notes)
@@ -359,7 +366,7 @@ class TableStatements(ConstraintStatements):
         if isinstance(entry, ForeignTable) and not self._names.is_in_spark(parts):
             foreign_table = self._metastore.with_partitions(entry)
         is_acid = acid_table(entry) is not None
-        return table_properties.convertible_table(foreign_table, is_acid, statement, text)
+        return table_properties.require_convertible(foreign_table, is_acid, statement, text)
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
@@ -417,7 +424,7 @@ class TableStatements(ConstraintStatements):
 
     # ── parts of several statements ──────────────────────────────────────────────────────────
 
-    def exists(self, statement: st.CreateTable, name: TableName) -> bool:
+    def has_nothing_to_create_or_replace(self, statement: st.CreateTable, name: TableName) -> bool:
         """Whether IF NOT EXISTS leaves nothing to do, because a table or view of the name exists.
         With OR REPLACE the result is False, although an ACID table may exist.
 
@@ -475,8 +482,9 @@ class TableStatements(ConstraintStatements):
         )
 
     def type_of(self, text: str) -> Callable[[Span], HiveType]:
-        """Return a function that asks Spark for the type of an expression, given by its span in
-        ``text``."""
+        """Return a function that returns the type of an expression, which is given by its span in
+        ``text``. The function lets Spark analyse the expression, and raises SqlError if Spark
+        cannot."""
 
         def type_of(span: Span) -> HiveType:
             return lower.fields(self._spark, Text(text).raw("SELECT ").user(span), {})[0][1]

@@ -46,7 +46,7 @@ _CHANGES = (
 
 
 class TransactionStatements(Family):
-    """Runs these statements for one session."""
+    """Runs the statements about transactions, locks and settings for one session."""
 
     def require_allowed(self, statement: Any, text: str) -> None:
         """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
@@ -72,9 +72,9 @@ class TransactionStatements(Family):
             )
 
     def replay_receipt(self, statement: Any, text: str) -> Receipt | None:
-        """Return the receipt of a statement that is not run, because an earlier run of the
-        transaction has committed it. None: the statement runs, as this is no such replay, or it
-        only reads.
+        """Return the receipt of a statement that must be skipped, because the open transaction
+        replays an earlier one that has committed it. None: the statement must run, because the
+        transaction is no replay, or the statement only reads.
 
         A replay skips statements that change something, and LOCK. The receipt has a count for each
         target of the statement. All counts are zero.
@@ -221,6 +221,7 @@ class TransactionStatements(Family):
 
     @runs(st.ResetOption)
     def _reset_option(self, statement: st.ResetOption, text: str) -> None:
+        """Give a setting of this session its default value."""
         default = dict(Settings().items())[statement.key]
         self._txns.settings = self._txns.settings.with_(statement.key, default)
 
@@ -239,7 +240,8 @@ class TransactionStatements(Family):
 
 
 def _targets(statement: st.Statement) -> list[st.Name]:
-    """The tables whose changed rows a statement's receipt counts, one for each branch."""
+    """Return the names of the tables whose changed rows a statement's receipt counts: one for each
+    branch of a multi-insert; [] for a statement whose receipt has no counts."""
     if isinstance(statement, st.MultiInsert):
         return [branch.target for branch in statement.branches]
     return [statement.target] if isinstance(statement, st.Dml | st.AutoCdc | st.Restore) else []

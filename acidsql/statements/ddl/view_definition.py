@@ -37,10 +37,11 @@ class ViewDefinitions:
         self._spark, self._names = context.spark, context.names
         self._catalog, self._filler = context.catalog, Filler(context)
 
-    def view_of_statement(
+    def define_view(
         self, statement: st.CreateView | st.AlterView, text: str, name: TableName
     ) -> Table:
-        """Return the view that CREATE VIEW makes, or the view after ALTER VIEW. Nothing is stored.
+        """Return the view that CREATE VIEW would make, or the view after ALTER VIEW, with the
+        query's text, columns and settings. Nothing is stored, and no job runs.
 
         Raises:
             SqlError: The query is wrong, has a parameter or a column without a name, needs
@@ -76,7 +77,7 @@ class ViewDefinitions:
         self, statement: st.CreateView | st.AlterView, name: TableName
     ) -> tuple[str | None, Mapping[str, str]]:
         """Return the comment and the user's properties of a view: for CREATE VIEW those of the
-        statement, for ALTER VIEW those that the view has (none if it is gone)."""
+        statement, for ALTER VIEW those that the view has now (None and {} if it is gone)."""
         if isinstance(statement, st.CreateView):
             return statement.comment, dict(statement.properties)
         old = view_of(self._catalog.find(name))

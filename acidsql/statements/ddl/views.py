@@ -13,20 +13,21 @@ from acidsql.statements.ddl.view_definition import ViewDefinitions
 
 
 class ViewStatements(Family):
-    """Runs these statements for one session."""
+    """Runs the statements about views for one session."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._view_of_statement = ViewDefinitions(context).view_of_statement
+        self._define_view = ViewDefinitions(context).define_view
 
     @runs(st.CreateView)
     def _create_view(self, statement: st.CreateView, text: str) -> Receipt | None:
         """Run CREATE VIEW. OR REPLACE replaces a view, but no table. Return None if the name is
-        taken and the statement has IF NOT EXISTS; raise CatalogError if it has neither."""
+        taken and the statement has IF NOT EXISTS; raise CatalogError if the name is taken
+        otherwise."""
         name = self._names.new_table_name(statement.name, text)
         if self._has_nothing_to_create_or_replace(statement, name):
             return None
-        view = self._view_of_statement(statement, text, name)
+        view = self._define_view(statement, text, name)
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
             if self._has_nothing_to_create_or_replace(statement, name):
                 return None
@@ -37,13 +38,11 @@ class ViewStatements(Family):
     @runs(st.AlterView)
     def _alter_view(self, statement: st.AlterView, text: str) -> Receipt:
         """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties. Raise
-        AnalysisError if there is no such view, and the errors of ``view_of_statement``."""
+        AnalysisError if there is no such view, SqlError if the query cannot be that of a view."""
         name = self._require_view(statement.name, text)
-        self._view_of_statement(statement, text, name)  # raises before a transaction is opened
+        self._define_view(statement, text, name)  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
-            view = self._view_of_statement(
-                statement, text, self._require_view(statement.name, text)
-            )
+            view = self._define_view(statement, text, self._require_view(statement.name, text))
             self._metastore.create_view(view, replace=True, txn_id=txn.id)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)

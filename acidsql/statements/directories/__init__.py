@@ -1,7 +1,7 @@
 """Where tables and partitions lie: directories that are made, adopted, moved and removed.
 
-``places`` makes and removes a table's directory. ``directories`` names the directories of
-partitions. ``moving`` and ``moving_files`` rename a table's or a partition's directory.
+``places`` makes and removes a table's directory. ``directories`` keeps INSERT OVERWRITE DIRECTORY
+away from them. ``moving`` and ``moving_files`` move a table to another metastore.
 
 This package must not know what is in the files. Read ``places`` first.
 """

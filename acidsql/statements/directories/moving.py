@@ -76,7 +76,7 @@ class Side:
 
     @property
     def high_water_mark(self) -> int:
-        """The table's highest write id."""
+        """The table's highest write id in this metastore, read from it now."""
         return self.snapshot().write_ids[self.name].high_water_mark
 
 
@@ -118,8 +118,9 @@ class Move:
                 manager.close()
 
     def _run(self) -> None:
-        """Move the table by locks, marks and two transactions. If an interrupted move has only its
-        last step left (the old metastore has no such table any more), only remove the mark."""
+        """Lock the table in both metastores, move it, and remove the mark in the new metastore. If
+        an interrupted move has only its last step left (the old metastore has no such table any
+        more), only remove the mark."""
         old_txn, new_txn = (manager.open(agent_info=self._call) for manager in self._managers)
         with old_txn, new_txn:
             old_txn.lock([exclusive_lock(self._old.name)], agent_info=self._call)
@@ -239,7 +240,8 @@ class Move:
         )
 
     def _location(self, table: Table) -> str:
-        """Return the table's directory as the new metastore writes it; the files stay."""
+        """Return the path of the table's directory in the form that the new metastore keeps. The
+        directory itself is the same."""
         return (
             table.location
             if self._new.store.abilities.shared_with_hive
@@ -259,8 +261,8 @@ class Move:
             store.create_database(Database(name, f"{default.location}/{directory_name(name)}.db"))
 
     def _write_label(self, table: Table) -> None:
-        """Write into the table's directory that the table has moved to a Hive Metastore; if it
-        moves back, delete this label.
+        """Write a label, a file in the table's directory that says that the table has moved to a
+        Hive Metastore; if the table moves away from there, delete the label.
 
         Otherwise acidsql's own metastore would give the directory to a new table of the old name.
         """
@@ -271,8 +273,8 @@ class Move:
             _remove_label(table.location)
 
     def _require_same_files(self, table: Table, partitions: Sequence[Partition]) -> None:
-        """Raise UnsupportedError unless readers find the same files by both metastores. Nothing is
-        checked if somebody has written to the new table already."""
+        """List the table's files by both metastores, and raise UnsupportedError unless readers find
+        the same ones. Nothing is checked if somebody has written to the new table already."""
         if self._new.high_water_mark > self._old.high_water_mark:
             return  # a program that does not know the mark has used the table already
         old_files = snapshot_files(table, partitions, self._old.snapshot(), self._old.name)
@@ -287,9 +289,9 @@ class Move:
             )
 
     def _undo(self, old_txn: Txn, location: str, is_made: bool) -> None:
-        """Undo the steps so far: delete the label and, if it ``is_made``, the new table without its
-        files; then the mark of the old table. If somebody has written to the new table, it and the
-        mark stay."""
+        """Undo the steps so far: delete the label; drop the new table without its files, if it
+        ``is_made``; then remove the mark of the old table. If somebody has written to the new
+        table, the new table and the mark stay."""
         store = self._new.store
         if store.abilities.shared_with_hive:
             _remove_label(location)
@@ -303,6 +305,7 @@ class Move:
         self._old.store.alter_table(self._old.name, unset_properties=[MOVING], txn_id=old_txn.id)
 
     def _unmark(self, txn: Txn) -> None:
+        """Remove the mark of the table in the new metastore."""
         self._new.store.alter_table(self._new.name, unset_properties=[MOVING], txn_id=txn.id)
 
 
@@ -331,8 +334,9 @@ def refuse_cdc_tables(store: Metastore, table: Table) -> None:
 
 
 def _require_supported_types(table: Table) -> None:
+    """Raise FormatError, which names the type, if acidsql does not support a column's type."""
     for column in table.all_columns:
-        parse_type(column.type)  # raises an error that names an unsupported type
+        parse_type(column.type)  # raises the error
 
 
 def _require_keys_kept(table: Table, store: Metastore) -> None:

@@ -32,8 +32,9 @@ def snapshot_files(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, name: TableName
 ) -> list[tuple[str, str]]:
     """Return the path and the kind of each file that a snapshot reads, sorted by path. Kinds: data,
-    deletes and original (a file that is in no base or delta); and newer, for a directory of events
-    that the snapshot does not see, with its name in the place of a path."""
+    deletes and original (a file that is in no base or delta). Directories of newer events, which
+    the snapshot does not see, are there, too: their names with the kind newer. ``name``: the
+    table's name in the snapshot's metastore."""
     listings = list_table(
         filesystem_for(table.location), table.location, _partition_names(table, partitions),
         snapshot.write_ids[name], snapshot.valid_txns, plain=table.is_insert_only,
@@ -148,8 +149,8 @@ def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> N
 def strip_visibility_txns(
     table: Table, partitions: Sequence[Partition], snapshot: Snapshot, new_valid_txns: ValidTxnList
 ) -> None:
-    """Rename the table's directories that a compaction made visible: remove its transaction from
-    their names.
+    """Rename the table's directories that a compaction made visible: remove the number of its
+    transaction from their names.
 
     ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base. A
     directory keeps its name if the new metastore knows the transaction as committed. A reader that
@@ -216,7 +217,8 @@ def _partition_locations(table: Table, partitions: Sequence[Partition]) -> list[
 
 
 def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]:
-    """Return the names of the partitions, like ``p1=a/p2=1``; [""] for an unpartitioned table."""
+    """Return the names of the partitions, like ``p1=a/p2=1``, in their order; [""] for an
+    unpartitioned table."""
     if not table.partition_columns:
         return [""]
     prefix = f"{table.location}/"

@@ -109,20 +109,23 @@ class Places:
         self._metastore = metastore
 
     def owners_of(self, path: str) -> list[Owner]:
-        """The owners of the directory ``path``. Compares real paths, not the catalog's texts."""
+        """Return the tables whose directory is ``path`` or contains it. A dropped table counts
+        until its files are deleted. Links are followed before paths are compared."""
         return [owner for owner, place in self._owners() if may_be_within(path, place)]
 
     def overlapping_owners(self, path: str) -> list[Owner]:
-        """The owners of the directory ``path``, and the owners of directories inside ``path``."""
+        """Return the tables whose directory is ``path``, contains it, or is inside of it. A dropped
+        table counts until its files are deleted. Links are followed before paths are compared."""
         return [owner for owner, place in self._owners() if overlap(path, place)]
 
     def _owners(self) -> Iterator[tuple[Owner, str]]:
+        """Yield each table that has a directory, with the real path of the directory."""
         owners = self._metastore.owners()
         return zip(owners, real_locations(owner.location for owner in owners), strict=True)
 
     def choose_location(self, table: Table, txn_id: int) -> Table:
-        """Return the same table, with a directory that no other table owns: its own, or one with
-        ``_<txn_id>`` at the end of its name. Nothing is created.
+        """Return the same table, with a location that no other table owns: its own, or its own with
+        ``_<txn_id>`` at the end. Nothing is created.
 
         Usually this is the directory with the table's name. Another table owns that directory if a
         table was renamed, was dropped and is not cleaned up yet, or moved to another metastore.
@@ -142,14 +145,15 @@ class Places:
 
     def prepare_directory(self, table: Table, *, adopt: bool) -> AdoptedFiles:
         """Check that a new table's directory is empty or missing or, with ``adopt``, that its files
-        can be the table's: some may be renamed (``_adopt_files``). The directory is not created.
+        can be the table's; those without a bucket id in their names are then renamed. The directory
+        is not created.
 
         Call this method under the table's lock. The method first deletes the files that a dropped
         table of the same name has left in the directory. The files of a dropped table of another
         name stay: the holder of that table's lock may be deleting them.
 
         Returns:
-            What was adopted; without ``adopt``, or without files, nothing.
+            The adopted files; without ``adopt``, or without files, an empty ``AdoptedFiles``.
 
         Raises:
             CatalogError: LOCATION_ALREADY_EXISTS: the directory is a link, or is not empty and
@@ -188,7 +192,7 @@ class Places:
             location=table.location,
         )
 
-    def convert(
+    def convert_files(
         self, table: Table, partitions: Sequence[Partition]
     ) -> tuple[tuple[str, ...], dict[str, int]]:
         """Check that the files of a plain table can be those of a full-ACID table, and rename those
@@ -271,7 +275,8 @@ class Places:
             return
 
     def check_full_acid(self, table: Table, partitions: Sequence[Partition]) -> None:
-        """Check that an insert-only table has the same rows for readers of full-ACID tables.
+        """Check that readers of full-ACID tables would find the same rows in an insert-only
+        table's files.
 
         Raises:
             CatalogError: There is a file that readers of full-ACID tables would read otherwise.
@@ -297,9 +302,9 @@ class Places:
 
     def _adopt_files(self, table: Table) -> AdoptedFiles:
         """Check that the files in a table's directory fit the table, then give Hive's names to
-        original files without a bucket id in theirs. Return the partitions, the first write id
-        above all of the files', and notes for the user. All rows in the files count as committed.
-        Nothing is renamed if a check fails.
+        original files without a bucket id in theirs. Return the partitions, a first write id above
+        all write ids of the files, and notes for the user. All rows in the files count as
+        committed. Nothing is renamed if a check fails.
 
         Raises:
             CatalogError: LOCATION_CANNOT_BE_ADOPTED: a file or directory does not fit the table.
@@ -378,8 +383,8 @@ def _check_directories(
 
 def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryContents) -> None:
     """Check that Spark's reader shows the values of an insert-only table's files as they are. Raise
-    CatalogError for ORC files with days that it shows as others, and an error for Parquet files
-    that it cannot read as these types."""
+    CatalogError for an ORC file with days that the reader shows as others, and an error for a
+    Parquet file that it cannot read in the types of the table's columns."""
     paths = [entry.path for entry in adopt.plain_files(fs, directory)]
     if table.file_format == PARQUET:
         need_readable(
@@ -435,5 +440,7 @@ def _adoption_error(reason: str, table: Table) -> CatalogError:
 
 
 def _highest_write_id(entry: Entry) -> int:
+    """Return the highest write id in the name of a base or delta, at least 1; 0 for another file or
+    directory."""
     directory = parse_directory(entry.name) if entry.is_dir else None
     return max(directory.max_write_id, 1) if directory else 0

@@ -31,7 +31,7 @@ class FilledTables:
         with clock("say"):
             prepared = self._phases.preparer.prepare_create_as_select(statement, statement_text)
             table = prepared.queries[0].table
-            if self._tables.exists(statement, table.name):
+            if self._tables.has_nothing_to_create_or_replace(statement, table.name):
                 return None
         self._context.warm_workers()
         with (

@@ -87,7 +87,7 @@ class ChangeFeed:
 
         Args:
             table: The table.
-            start: The first version, or the time from which on.
+            start: The first version or time of the range.
             end: The last version or time; None: until now, with the changes of the open
                 transaction.
             keys: The columns that make a deleted and a new row two images of one update; None:
@@ -125,7 +125,7 @@ class ChangeFeed:
         return self._changes_in_range(table, ChangeRange(start, end), snapshot)
 
     def no_rows(self, table: Table) -> DataFrame:
-        """No rows, with the columns of a call of ``table_changes``."""
+        """Return a DataFrame without rows in the columns that a call of ``table_changes`` has."""
         return self._add_commit_columns(no_changes(self._spark, table), table, ())
 
     def _resolve_moment(self, moment: Moment) -> PointInTime:
@@ -141,8 +141,10 @@ class ChangeFeed:
     def _changes_in_range(
         self, table: Table, change_range: ChangeRange, snapshot: Snapshot
     ) -> DataFrame:
-        """Return the changes of a table in a range, lazily, with the columns that the user sees;
-        pairs with one key become updates. Raise the errors of ``changes_between``."""
+        """Return the changes of a table in a range, lazily: the table's columns, then the type,
+        version, time and transaction of each change. A deletion and an insertion of one key become
+        the two images of an update. Raise VersionNotFoundError, UnsupportedError or
+        SnapshotTooOldError if the range cannot be read."""
         keys = change_keys(table, change_range.keys)
         need_row_ids(table)
         refuse_reserved_names(table)
@@ -167,8 +169,8 @@ class ChangeFeed:
         self, table: Table, change_range: ChangeRange, versions: Sequence[Version]
     ) -> int | None:
         """Return the version that created a table, if the range begins with this version, or at the
-        very time of its commit; otherwise None: its rows are then no changes. Raise
-        UnsupportedError if the metastore does not keep versions."""
+        very time of its commit. Otherwise return None: the rows of that version are then no
+        changes. Raise UnsupportedError if the metastore does not keep versions."""
         require_versions(self._metastore, table.name)
         first, start = self._metastore.first_version(table.name), change_range.start
         if start.version is not None:
@@ -183,7 +185,7 @@ class ChangeFeed:
         snapshot: Snapshot,
         creating_version: int | None = None,
     ) -> NewWriteIds:
-        """Return the visible write ids of a range, as those before it and those until its end. The
+        """Return two lists of visible write ids: those before a range, and those until its end. The
         ``creating_version``, if there is one, counts as before.
 
         Raises:
@@ -235,10 +237,21 @@ class ChangeFeed:
         is_keyed: bool = False,
         creating_version: int | None = None,
     ) -> DataFrame:
-        """Return the changes of some write ids, lazily, as ``changes`` returns them or, if
-        ``is_keyed``, as ``keyed_changes``, with the rows' ids. Files are listed now. ``net``: only
-        what is different in the end. ``creating_version``: the version that created the table, if
-        its rows are to be shown, too, as inserted rows.
+        """Return the changes of some write ids, lazily, a row for each insertion and deletion.
+        Files are listed now.
+
+        Args:
+            table: The table.
+            new_write_ids: The write ids whose changes are shown.
+            snapshot: The snapshot of the read.
+            net: Only what is different in the end.
+            is_keyed: Whether the row id is in the columns ``KEYS``, and not in ``row__id``.
+            creating_version: The version that created the table, if its rows are shown, too, as
+                inserted rows; None: they are not shown.
+
+        Returns:
+            ``_change_type`` (``insert`` or ``delete``), ``_commit_version`` (the write id), the row
+            id, the table's columns and its partition columns.
 
         Raises:
             SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: needed files were deleted. Or a partition

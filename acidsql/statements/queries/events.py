@@ -31,7 +31,8 @@ class Events:
         rows: One row for each event.
         source: MERGE's source, if it is read several times: to find partners or partitions of the
             target, and for the events. Its files must be the same after the write as before.
-        otherwise: See ``TableWrite.events``.
+        otherwise: Makes another query of the same events, if ``rows`` cannot be read because its
+            plan broadcasts a table that is too large; None: there is no other query.
     """
 
     rows: DataFrame
@@ -39,5 +40,6 @@ class Events:
     otherwise: Callable[[], DataFrame] | None = None
 
     def require_unchanged_source(self, spark: SparkSession) -> AbstractContextManager[None]:
-        """Raise TransientTxnError at the end of the block if a file of ``source`` has changed."""
+        """Return a context manager that raises TransientTxnError at the end of its block if a file
+        of ``source`` has changed. Without a source it does nothing."""
         return nullcontext() if self.source is None else self.source.require_unchanged(spark)

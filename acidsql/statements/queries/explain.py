@@ -48,10 +48,10 @@ class Explainer:
         self, prepared: PreparedStatement, statement_text: StatementText, mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:  # fmt: skip
-        """Return EXPLAIN of a statement that changes rows: a row of text for each of its queries,
-        with Spark's plan after the files that it reads of ACID tables; the first has the locks
-        before it. Nothing is written or locked; a job may find the partitions that a MERGE
-        reads."""
+        """Return EXPLAIN of a statement that changes rows: a row of text for each of its queries.
+        The text lists the files that the query reads of ACID tables, and then has Spark's plan. The
+        first text begins with ``locks``. Nothing is written or locked; a job may find the
+        partitions that a MERGE reads."""
         snapshot = self._transactions.read_snapshot(prepared.reads)
         views = self._filler.views(prepared, snapshot, statement_text)
         source_sql = ""
@@ -71,8 +71,9 @@ class Explainer:
         self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None,
         statement_text: StatementText,
     ) -> str:  # fmt: skip
-        """Return the text of a query's plan, after a list of the files that the plan reads of each
-        ACID table. ``mode``: that of EXPLAIN, such as EXTENDED; None: the plain one."""
+        """Return the text of EXPLAIN for a query: the files that its plan reads of each ACID table,
+        then Spark's plan. ``rows``: the query as a DataFrame. ``mode``: that of EXPLAIN, such as
+        EXTENDED; None: the plain one. Files are listed, and footers may be read."""
         files_by_table = {
             (standin.table.name, point_in_time): (
                 standin.table,
@@ -121,7 +122,7 @@ def _locks_section(locks: Iterable[LockComponent]) -> str:
 
 
 def plan_section(plan: str) -> str:
-    """Spark's plan with shortened lists.
+    """Return the text of Spark's plan, with each list of more than 16 items cut to its first 8.
 
     A scan of several partitions has the values of the partitions, and the sizes of the files, as
     literals.
@@ -130,6 +131,7 @@ def plan_section(plan: str) -> str:
 
 
 def _list_beginning(match: re.Match[str]) -> str:
+    """Return the first 8 items of a list, and how many more there are."""
     items = match[0].split(",")
     return f"{','.join(items[:_ITEMS_SHOWN])},… {len(items) - _ITEMS_SHOWN} more"
 
@@ -244,7 +246,7 @@ def _is_read_by_plan(file: _PlannedFile, scans: ScannedFiles) -> bool:
 
 
 def _plain_path(path: str) -> str:
-    """A path without scheme and host."""
+    """Return a path without scheme and host."""
     match = _SCHEME.match(path)
     return path[match.end() :] if match else path
 

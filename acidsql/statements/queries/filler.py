@@ -50,11 +50,11 @@ class Filler:
         self, prepared: PreparedStatement, snapshot: Snapshot, statement_text: StatementText, *,
         few: int = 0, explicit_demands: Mapping[str, Demand] = _NO_DEMANDS,
     ) -> Views:  # fmt: skip
-        """Return the lazy rows of each view that a statement reads: of its tables, views and
-        changes in a snapshot. Files are listed now.
+        """Return the lazy rows of each view that a statement reads, by the view's name: of its
+        tables, views and changes in a snapshot. Files are listed now.
 
-        The views may lack rows that the statement's conditions rule out. To find which, a job may
-        run.
+        The views may lack rows that the statement's conditions rule out. To find these rows, a job
+        may run.
 
         Args:
             prepared: The statement.
@@ -76,9 +76,11 @@ class Filler:
         return self.fill(demands, snapshot, few)
 
     def fill(self, demands: StatementDemands, snapshot: Snapshot, few: int = 0) -> Views:
-        """Make the rows of each view of a statement, each after those that it needs: changes,
-        tables and views, MERGE's source, the target. Return ``demands.views``, into which they are
-        written. ``few``: as in ``views``."""
+        """Put the lazy rows of each view of a statement into ``demands.views``, and return that. A
+        view comes after those that it needs: changes, tables and views, MERGE's source, the target.
+        Files are listed now, and a job may find the rows that the statement needs. ``few``: up to
+        how many rows of the target, or of a view with an explicit demand, the driver may find
+        itself, without a job."""
         standins, views, statement_text = demands.standins, demands.views, demands.statement_text
         for standin in standins:  # nobody knows which changes a query needs, so they come first
             if standin.changes is not None:
@@ -112,8 +114,9 @@ class Filler:
         self, standin: StandIn, snapshot: Snapshot, demands: StatementDemands, few: int
     ) -> DataFrame:
         """Return the rows of a view (whose own views are filled), or of a table, lazily. A table's
-        files are listed now, unless an earlier view of it has the same explicit demand. ``few``: as
-        in ``views``; it counts for the target and for explicit demands only."""
+        files are listed now, unless an earlier view of it has the same explicit demand; then the
+        rows are that view's. ``few``: up to how many rows the driver may find itself, without a
+        job; it counts for the target and for explicit demands only."""
         if standin.query is not None:
             self._context.catalog.require_same_view(standin.table)
             return view_rows(self._spark, standin, demands.views)
@@ -127,8 +130,9 @@ class Filler:
         return self._tables.rows(standin, snapshot, point_in_time, demand=demand, few=few)
 
     def empty_views(self, standins: Iterable[StandIn]) -> dict[str, DataFrame]:
-        """Return a view without rows for each stand-in, by name, for the analysis of a statement.
-        The stand-ins of a view's query come before the view's own."""
+        """Return a DataFrame without rows for each stand-in, by the name of its view, for the
+        analysis of a statement. ``standins``: those of a view's query come before the view's own.
+        """
         views: dict[str, DataFrame] = {}
         for standin in standins:
             views[standin.view] = self._empty_view(standin, views)

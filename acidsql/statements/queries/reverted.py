@@ -42,6 +42,7 @@ def refuse_reverted(
             reverts_by_txn.setdefault(change.reverted, []).append(reverting_id)
 
     def effective_revert(reverted_id: int) -> int | None:
+        """Return a transaction that reverted this one and was not itself reverted; or None."""
         reverting_ids = (
             reverting_id
             for reverting_id in reverts_by_txn.get(reverted_id, ())

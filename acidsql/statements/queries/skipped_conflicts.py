@@ -29,10 +29,10 @@ def exclude_conflicts(
     rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]
 ) -> DataFrame:
     """Return the changes of a version, lazily, without those of rows that were changed again:
-    neither the insertion of such a row is left, nor the deletions of rows with its key.
+    without the insertion of such a row, and without the deletions of rows with its key.
 
     Args:
-        rows: The changes of the version, as ``keyed_changes`` gives them.
+        rows: The changes of the version, with the row ids in the columns ``KEYS``.
         rows_changed_again: The rows that the version inserted, and that were deleted since.
         keys: The table's key columns; NULL is a value as any other.
     """
@@ -80,10 +80,13 @@ def unknown_twin_reason(
 
 
 def _count_keys(rows: DataFrame, rows_changed_again: DataFrame, keys: Sequence[str]) -> Row:
-    """Count keys by their changes, in one job. Return a row of counts: keys with more deletions
-    than insertions (``lost``), with fewer (``new``), and pairs of both (``pairs``); and the text of
-    a key, or None, that was changed again and has several rows (``several``) or no old one
-    (``without``)."""
+    """Count keys by their changes, in one job. Return a row with these fields:
+
+    - ``lost``, ``new``: how many keys have more deletions than insertions, or fewer;
+    - ``pairs``: how many pairs of a deletion and an insertion of one key there are;
+    - ``several``: the text of a key that was changed again and has several rows, or None;
+    - ``without``: the text of a key that was changed again and has no deleted row, or None.
+    """
     names = [f"`__acidsql_{number}`" for number in range(len(keys))]
     columns = [f"{quote(key)} AS {name}" for key, name in zip(keys, names, strict=True)]
     changes = jvm.select(rows, CHANGE_TYPE, *columns).unionAll(

@@ -77,8 +77,9 @@ class SparkStatements:
         composed: Text,
         standins: Sequence[StandIn],
     ) -> DataFrame:
-        """Run a statement that reads ACID tables, or explain it. ``composed`` names the stand-ins
-        in the place of the tables."""
+        """Run a statement that reads ACID tables, or explain it as one row of text; a query is
+        returned lazily. ``composed``: the statement's text, which names the stand-ins in the place
+        of the tables."""
         snapshot = self._context.transactions.read_snapshot([*acid_tables(standins)])
         mode, span = statement.explained or (None, statement.span)
         query = composed.verbatim(span)
@@ -113,8 +114,8 @@ class SparkStatements:
         return self._run_verbatim(text, args)
 
     def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
-        """Run a statement that names DataFrames but no ACID tables; errors point into the user's
-        text."""
+        """Run ``text``, a statement that names DataFrames but no ACID tables. Errors point into the
+        user's text."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
             return settle(self._run_verbatim(text.sql, statement_text.args))
 

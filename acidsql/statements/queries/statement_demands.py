@@ -50,7 +50,8 @@ class StatementDemands:
         queries: All queries over the stand-ins; none if Spark must not analyse the statement.
         statement_text: The statement's text, arguments and time.
         query: The query of the statement's events; None for a statement of Spark's.
-        explicit: See ``Filler.views``.
+        explicit: The rows that the statement needs of a view, by the view's name, if the caller
+            knows them.
         views: The views of the stand-ins, as far as they are filled.
     """
 
@@ -121,8 +122,9 @@ class StatementDemands:
         return {view: merge_demands(view_demands) for view, view_demands in demands_by_view.items()}
 
     def _unread_views(self) -> tuple[Mapping[str, DataFrame], Mapping[str, DataFrame]]:
-        """Return views for an analysis that reads no files: those over relations that stand for the
-        tables' files, and then all views of the queries, with changes and MERGE's source."""
+        """Return two dicts of views by name, for an analysis that reads no files: the views over
+        relations that stand for the tables' files; and all views of the queries, which adds those
+        of changes and of MERGE's source."""
         changes = {
             standin.view: self.views[standin.view] for standin in self.standins if standin.changes
         }

@@ -75,7 +75,8 @@ class TableRows:
         demand: Demand | Callable[[], Demand] = lambda: EVERYTHING,
         few: int = 0,
     ) -> DataFrame:
-        """Return the rows of one stand-in, lazily. Its files are listed immediately.
+        """Return the rows of one stand-in, lazily, with its virtual columns. Its files are listed
+        immediately.
 
         Args:
             standin: The stand-in, of an ACID table or a plain one.
@@ -121,7 +122,8 @@ class TableRows:
         return select_standin_columns(rows, standin)
 
     def point_in_time(self, standin: StandIn, statement_text: StatementText) -> PointInTime | None:
-        """The older version that a stand-in shows; None: it shows what the transaction sees."""
+        """Return the older version that a stand-in shows by AS OF; None: it shows the rows that the
+        transaction sees. Spark evaluates a timestamp."""
         if standin.as_of is None:
             return None
         with in_view(self._spark, standin.enclosing_view):
@@ -152,8 +154,8 @@ class TableRows:
         return listings, write_ids
 
     def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:
-        """Return all directories and files of a table, also invisible ones, and the state of each
-        in a snapshot. Raise SnapshotTooOldError if a partition was dropped since."""
+        """List all directories and files of a table, also invisible ones, and return each with its
+        state in a snapshot. Raise SnapshotTooOldError if a partition was dropped since."""
         columns = [column.name for column in table.partition_columns]
         names = self._catalog.partition_names(table) if columns else None
         keeps_versions = self._metastore.abilities.keeps_versions
@@ -195,7 +197,8 @@ class TableRows:
         )
 
     def _is_kept(self, snapshot: Snapshot) -> bool:
-        """Whether the snapshot's transaction is open, so that the cleaner keeps its files."""
+        """Whether the snapshot belongs to a transaction that is open in the store now. Then the
+        cleaner keeps the snapshot's files."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
 

@@ -37,8 +37,11 @@ class UndoneChanges:
 
     def rows(self, table: Table, to_undo: ChangesToUndo, snapshot: Snapshot) -> DataFrame:
         """Return the changes that RESTORE (all since a version or time, net) or REVERT (those of
-        one version) undoes, lazily, as ``keyed_changes`` returns them. To find conflicts of REVERT,
-        this may run jobs.
+        one version) undoes, lazily. To find conflicts of REVERT, this may run jobs.
+
+        Returns:
+            ``_change_type`` (``insert`` or ``delete``), ``_commit_version`` (the write id), the row
+            id in the columns ``KEYS``, the table's columns and its partition columns.
 
         Raises:
             TxnError: REVERT_CONFLICT: rows of the version were changed again since, or it was
@@ -94,7 +97,7 @@ class UndoneChanges:
         self, table: Table, to_undo: ChangesOfVersion, rows: DataFrame, changed_again: DataFrame
     ) -> DataFrame:
         """Return the changes of a version, lazily, except changes of rows that were changed again.
-        A job counts these.
+        A job counts the rows that were changed again.
 
         Args:
             table: The table.

@@ -44,9 +44,9 @@ def view_rows(spark: SparkSession, standin: StandIn, views: Mapping[str, DataFra
         return settle(_as_declared(rows, view))
 
 
-def need_no_version(view: Table, is_asked: bool) -> None:
-    """Raise UnsupportedError if ``is_asked``: a method wants a version or row ids, which a view
-    does not have."""
+def refuse_version(view: Table, is_asked: bool) -> None:
+    """Raise UnsupportedError if ``is_asked``: a method is asked for a version or for row ids of a
+    view, which has neither."""
     if is_asked:
         raise UnsupportedError(
             f"{view.name} is a view: it has no versions and no row ids. In acid.snapshot("
@@ -57,8 +57,8 @@ def need_no_version(view: Table, is_asked: bool) -> None:
 
 @contextmanager
 def in_view(spark: SparkSession, view_query: ViewQuery | None) -> Iterator[None]:
-    """Let the block analyse a view's text: under the view's settings, and an SqlError becomes one
-    that names the view.
+    """Run a block that analyses a view's text: Spark has the view's settings, and an SqlError
+    becomes an SqlError that names the view. Afterwards the settings are as before.
 
     ``view_query`` is None for the text of the statement itself; then nothing changes.
     """
@@ -97,7 +97,8 @@ def view_type(column_type: HiveType) -> str:
 
 
 def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
-    """Return the query's columns, by position, with the names and types of the view's columns.
+    """Return the rows of a view's query with the names and types of the view's columns. Columns are
+    matched by position.
 
     Raises:
         AnalysisError: The query has another number of columns than the view, or one of a type that
@@ -126,7 +127,8 @@ def _as_declared(rows: DataFrame, view: Table) -> DataFrame:
 
 
 def _without_mark(field: T.StructField) -> Column:
-    """Return the column without Spark's mark that Spark has chosen its name."""
+    """Return the column of a field, without the mark in its metadata that Spark has chosen its
+    name."""
     column = F.col(quote(field.name))
     if NO_ALIAS not in field.metadata:
         return column
