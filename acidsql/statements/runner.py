@@ -299,7 +299,16 @@ class Runner:
         timestamp: date | str | None = None,
     ) -> DataFrame:  # fmt: skip
         """Return the live rows of a table or view, lazily, as a SELECT would see them, or a table's
-        in an older version; ``row_id`` adds ``row__id``. Raise the errors of ``Session.table``."""
+        in an older version; ``row_id`` adds ``row__id``.
+
+        Raises:
+            CatalogError: There is no ACID table or view of this name.
+            UnsupportedError: A view, or an insert-only table, has no row ids; a view, or a
+                metastore without versions, no older version.
+            VersionNotFoundError: There is no such version or time.
+            TxnError: Another thread has a transaction open in this session, or temporary tables
+                were lost.
+        """
         self.transactions.require_same_thread()
         self._wiring.temporary.require_existing()
         names = self._wiring.names
@@ -316,7 +325,7 @@ class Runner:
     ) -> AbstractContextManager[None]:
         """Return a context manager. In its block all reads see one snapshot of all tables: of now,
         of the last commit until ``timestamp``, or of the commit of ``txn_id``. Changes are refused.
-        It raises TxnError if a transaction or another snapshot is open."""
+        To enter it raises TxnError if a transaction or another snapshot is open."""
         return self.transactions.pin_snapshot(
             lambda: self._wiring.rows.travel.resolve_for_all_tables(timestamp, txn_id)
         )

@@ -139,8 +139,9 @@ class AutoCdcStatements:
         mode: str | None,
         locks: Iterable[LockComponent],
     ) -> DataFrame:
-        """Return EXPLAIN as one row: the rules, the locks, and the plan of the query that decides
-        about the folded records. Nothing is run or locked."""
+        """Return EXPLAIN as one row of text: the rules by which records are applied, ``locks``, and
+        the plan of the query that decides about the folded records. Nothing is written or locked.
+        """
         assert isinstance(prepared, PreparedCdc)
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
         rows = self._explainer.explain(decision_plan, statement_text, mode, locks)
@@ -148,11 +149,11 @@ class AutoCdcStatements:
         return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
 
     def records_with_faults(self, text: str) -> DataFrame:
-        """Return the unchanged records of the AUTO CDC statement ``text`` over a temporary view,
-        lazily. Nothing is applied.
+        """Return the source's records of the AUTO CDC statement ``text``, whose source is a
+        temporary view, lazily. Nothing is applied.
 
-        The column ``cdc_fold.FAULT`` is the error condition with which the statement would refuse a
-        record; NULL for a good record.
+        The records have all of their columns, and one more, ``cdc_fold.FAULT``: the error condition
+        with which the statement would refuse the record; NULL for a good record.
         """
         statement_text = new_statement_text(self._spark, text, None)
         names = self._context.names
@@ -321,7 +322,8 @@ class AutoCdcStatements:
         return tally
 
     def replay_counts_frame(self, cdc_receipt: Receipt) -> DataFrame:
-        """The row of counts of a replayed statement, which has no records."""
+        """Return the row of counts of a statement that is not run, because an earlier run has
+        committed it. The numbers of records are 0; the other counts are those of the receipt."""
         return self._counts_frame(cdc_receipt, Tally(0, 0, 0, dict.fromkeys(RowAct, 0), 0, 0, 0))
 
     def _counts_frame(self, cdc_receipt: Receipt, tally: Tally) -> DataFrame:

@@ -48,10 +48,10 @@ class Evaluator:
 
     def evaluate(self, part: PreparedStatement, demands: Mapping[str, Demand]) -> EvaluatedRows:
         """Evaluate the one query of a part of the statement: up to ``Settings.driver_row_limit``
-        rows into the driver, more into temporary files.
+        rows into the driver, more by a job into temporary files. Return the rows from there.
 
-        Decisions over literal rows may be evaluated several times. ``demands``: which rows the
-        query needs of its views; {}: all.
+        If ``demands`` are given and all rows are literals, later steps may evaluate them again.
+        ``demands``: which rows the query needs of its views; {}: all.
         """
         (query,) = part.queries
         few_rows = self.context.txns.settings.driver_row_limit
@@ -64,6 +64,7 @@ class Evaluator:
         events = self.filler.events(query, views, self.statement_text)
 
         def evaluate_rows(rows: DataFrame) -> EvaluatedRows:
+            """Evaluate these rows, and let ``temporary_files`` delete their files in the end."""
             location = query.table.location
             may_repeat = bool(demands) and is_of_literals(rows)
             evaluation = evaluate(rows, location, self.txn_id, few_rows, may_repeat=may_repeat)

@@ -43,7 +43,8 @@ class Tally:
     duplicate_targets: int
 
     def counts(self, table: str, write_id: int | None) -> Counts:
-        """The counts of changed rows. A row that moves to another partition is one updated row."""
+        """Return the counts of changed rows for a receipt. A row that moves to another partition is
+        one updated row."""
         acts = self.acts
         updated = acts[RowAct.UPDATE] + acts[RowAct.MOVE]
         return Counts(table, acts[RowAct.INSERT], updated, acts[RowAct.DELETE], write_id)
@@ -61,12 +62,13 @@ class Tally:
 
 
 def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, int]:
-    """Refuse bad records before any table is changed. ``records``: the folded ones, a row for each
-    key. A job may count them.
+    """Count the records, and refuse bad ones before any table is changed. ``records``: the folded
+    ones, a row for each key. A job may run.
 
     Returns:
         Counts by name: ``keys``, ``orders`` (pairs of a key and an order value), ``records``,
-        ``nulls`` and ``no_keys`` (bad records), ``ties`` and ``truncations``.
+        ``nulls`` and ``no_keys`` (bad records), ``ties`` (bad pairs of a key and an order value)
+        and ``truncations``.
 
     Raises:
         ConstraintError: AUTOCDC_MICROBATCH_VALIDATION.NULL_KEY, .NULL_SEQUENCE or
@@ -111,7 +113,7 @@ def check_decisions(
     Raises:
         ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with a few keys.
     """
-    tally = _tally(decisions)
+    tally = _count_decisions(decisions)
     is_history = prepared.rules.tracked_columns is not None
     expected = counts["orders" if is_history else "keys"]
     if tally.decisions != expected or tally.duplicate_targets or counts["truncations"]:
@@ -121,7 +123,8 @@ def check_decisions(
 
 def _refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
     """Refuse a target, or state table, with two rows of one key; with SCD type 2, of one key and
-    one ``__START_AT``. Keys with a NULL are passed over. ``decisions`` shows them; this runs a job.
+    one ``__START_AT``. The rows of ``decisions`` tell. Keys with a NULL are passed over. This runs
+    a job.
 
     Raises:
         ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with up to three keys.
@@ -148,8 +151,9 @@ def _refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
 
 
 def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False) -> str:
-    """Return the column names and up to three keys as text, ``(k) = (1), (2)``; with ``is_tie``,
-    each with the order value that several different records have."""
+    """Return the names of the key columns and up to three keys of ``rows`` as text, ``(k) = (1),
+    (2)``; with ``is_tie``, each with the order value that several different records have. A job may
+    run."""
     keys = prepared.rules.keys
     columns = [f"CAST(k{i} AS STRING)" for i in range(len(keys))]
     sample_rows = rows.selectExpr(*columns, *(["tie"] if is_tie else [])).head(_SAMPLES)
@@ -162,7 +166,7 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
     return f"({names}) = {', '.join(map(key_text, sample_rows))}"
 
 
-def _tally(decisions: EvaluatedRows) -> Tally:
+def _count_decisions(decisions: EvaluatedRows) -> Tally:
     """Count the decisions of AUTO CDC, and the records that they are about, by kind. A job runs
     unless the decisions are few."""
 

@@ -36,8 +36,9 @@ class Strategy(ABC):
 
     @abstractmethod
     def decide(self, records: EvaluatedRows, evaluator: Evaluator) -> EvaluatedRows:
-        """Return the decisions about the folded records. Meanwhile the temporary view over the
-        records exists. Nothing is written but temporary files."""
+        """Decide about the folded records, and return the decisions. A job may run and write
+        temporary files; nothing else is written. Call this method while the temporary view over the
+        records exists."""
 
 
 class FirstLoad(Strategy):
@@ -70,12 +71,12 @@ class Join(Strategy):
         return evaluator.evaluate(self.decision, self._demands_by_view(records))
 
     def _demands_by_view(self, records: EvaluatedRows) -> Mapping[str, Demand]:
-        """Return which rows the decision needs of each view of the target and the state table:
-        those of the records' keys and, in the state table, the row with a NULL key, which has the
-        order value of the newest truncation.
+        """Return which rows the decision needs of the target and of the state table, by the view's
+        name: the rows of the records' keys and, in the state table, the row with a NULL key, which
+        has the order value of the newest truncation.
 
-        Empty, so all rows count, if the records are many, or if their keys' values tell no
-        predicate.
+        The result is {}, which means all rows, if the records are many, or if their keys' values
+        tell no predicate.
         """
         if records.few is None:
             return {}
@@ -94,11 +95,13 @@ class Join(Strategy):
 def choose_strategy(
     prepared: PreparedCdc, counts: Mapping[str, int], snapshot: Snapshot, tables: TableRows
 ) -> Strategy:
-    """Return how to decide about the folded records of a statement.
+    """Return the strategy for the folded records of a statement: ``FirstLoad`` if both tables have
+    no rows, ``Truncation`` if a record truncates the target, or else ``Join``. The target's files
+    may be listed.
 
     Args:
         prepared: The statement.
-        counts: The numbers of its records, as ``check_records`` returns them.
+        counts: The numbers of its records; ``truncations`` is the number of those that truncate.
         snapshot: What the transaction sees.
         tables: Lists the target's files, to find out whether there are any.
     """

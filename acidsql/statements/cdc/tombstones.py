@@ -23,7 +23,7 @@ _LEAST_PAUSE_S = 3600.0
 
 
 class Tombstones:
-    """Forgets deletes in one session."""
+    """Forgets deletes in one session: deletes their order values from the state table."""
 
     def __init__(self, context: Context, phases: Phases) -> None:
         self._context, self._phases = context, phases
@@ -31,15 +31,15 @@ class Tombstones:
     def forget(
         self, target: Table, forgotten_at: dict[TableName, float] | None = None
     ) -> str | None:
-        """Forget the deletes of a target that are older than its retention. No error is raised: it
-        is logged, and is the note.
+        """Forget the deletes of a target that are older than its retention, in a transaction of its
+        own. An error is not raised but logged, and returned as the note.
 
         Args:
             target: The target.
             forgotten_at: The time of the last attempt that succeeded, by target, on the monotonic
-                clock in seconds; a success is written into it. A stream, which has many batches,
-                passes it: then the next attempt comes an hour later, or a tenth of the retention if
-                that is more. None: forget now.
+                clock in seconds. This method notes its success in this dict. If the last success is
+                less than an hour ago, or a tenth of the retention if that is more, nothing is done.
+                None: forget now.
 
         Returns:
             A note for the receipt: how many deletes were forgotten, or why none could be; None if

@@ -137,7 +137,8 @@ class Transactions:
     def end_block(self, transaction: Transaction, *, failed: bool) -> None:
         """End a ``with acid.transaction()`` block: commit, unless the block failed or has rolled
         the transaction back. Whatever is not committed then is aborted, and the session has no
-        transaction any more. Raise the errors of ``commit``."""
+        transaction any more. Raise TxnError if the commit fails; CommitUnknownError, if it is
+        unknown whether it has failed."""
         try:
             if not failed and not transaction.rolled_back:
                 self.commit()

@@ -240,12 +240,13 @@ def _displaying_class(frame_class: Any) -> type[DataFrame]:
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
-    """A DataFrame of these rows, which come from the driver, as SHOW and EXPLAIN return it."""
+    """Return a DataFrame of rows that the driver has, as SHOW and EXPLAIN return it. ``schema``: in
+    Spark's DDL."""
     return spark.createDataFrame([tuple(row) for row in rows], schema)
 
 
 def empty_frame(spark: SparkSession) -> DataFrame:
-    """A DataFrame without rows and columns, as Spark returns it for a command."""
+    """Return a DataFrame without rows and columns, as Spark returns it for a command."""
     return spark.range(0).select()
 
 

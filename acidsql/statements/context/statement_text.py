@@ -29,7 +29,8 @@ class StatementText:
     Attributes:
         text: The text, with ``${…}`` variables substituted. It is a ``SqlText``, which is cut into
             tokens once, if ``new_statement_text`` has made this object.
-        args: The arguments by name, see ``named_args``.
+        args: The arguments by name; those by position have the names that replace the ``?``. None:
+            there are no arguments.
         double_quoted: A text in double quotes is a name in this session, not a string.
         time: The statement's one time; None: each query reads the clock when it runs.
     """
@@ -65,7 +66,7 @@ def query_rows(
     query names serve as its tables.
 
     Raises:
-        SqlError: Spark cannot analyse the query; see ``lower.frame``.
+        SqlError: Spark cannot analyse the query; the error points into the user's text.
     """
     views = lower.views_in_text(query, views)
     return lower.frame(spark, query, views, statement_text.args, statement_text.time)
@@ -106,7 +107,7 @@ def is_utc(spark: SparkSession) -> bool:
 
 
 def assignment_policy(spark: SparkSession) -> Policy:
-    """The session's rules of store assignment."""
+    """Return the session's rules of store assignment (``spark.sql.storeAssignmentPolicy``)."""
     return Policy(str(spark.conf.get("spark.sql.storeAssignmentPolicy")).upper())
 
 

@@ -111,7 +111,8 @@ class Transaction:
 
     @property
     def replayed(self) -> bool:
-        """True if this transaction was committed before (see ``Session.transaction``)."""
+        """True if an earlier run of the same program has committed this transaction, so that its
+        statements are skipped."""
         return self.replayed_entry is not None
 
     # ── statements ───────────────────────────────────────────────────────────────────────────

@@ -51,7 +51,8 @@ _log = logging.getLogger(__name__)
 
 
 class TableStatements(ConstraintStatements):
-    """Runs CREATE, DROP and ALTER TABLE for one session."""
+    """Runs CREATE, DROP and ALTER TABLE for one session, and gives parts of them to CREATE TABLE …
+    AS SELECT."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -11,7 +11,10 @@ from acidsql.statements.queries.filler import Filler
 
 
 class Phases:
-    """Say, hold and do, in one session. For ``evaluates_once`` see ``Writer``."""
+    """Say, hold and do, in one session, by ``preparer``, ``holder`` and ``writer``.
+
+    ``evaluates_once``: whether a query that may give other rows each time is evaluated only once.
+    """
 
     def __init__(
         self, context: Context, filler: Filler, tables: TableStatements, *, evaluates_once: bool

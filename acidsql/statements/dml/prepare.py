@@ -200,7 +200,7 @@ class Preparer:
     ) -> PreparedStatement:
         """Prepare CREATE TABLE … AS SELECT: derive the new table from the query's columns, and
         rewrite the query that makes its rows. Nothing is created or locked. Raise SqlError if the
-        text is wrong, and the errors of ``define_table``."""
+        text is wrong, UnsupportedError or CatalogError if there cannot be such a table."""
         assert statement.query is not None
         readable, double_quoted = self._names.find_readable, statement_text.double_quoted
         rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)

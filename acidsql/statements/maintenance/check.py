@@ -49,9 +49,10 @@ class TableChecks(Family):
     """Checks the tables of one session."""
 
     def check(self, table: Table, *, all_rows: bool) -> DataFrame:
-        """Check a table's files, and return findings as rows, the worst first, at most 1,000, and
-        then one that there are more. ``all_rows``: also read each row. Nothing is changed. Raise an
-        error if the table is changed meanwhile, or another thread has the session's transaction."""
+        """Check a table's files, and return findings as rows: the worst first, at most 1,000, and
+        then one more row if findings were left out. ``all_rows``: also read each row. Nothing is
+        changed. Raise an error if the table is changed meanwhile, or another thread has the
+        session's transaction."""
         self._transactions.require_same_thread()
         with statement_environment(self._spark), self._keep_files(table):
             findings = sort_findings(self._findings(table, all_rows=all_rows))
@@ -60,7 +61,8 @@ class TableChecks(Family):
         return self.findings_frame(findings)
 
     def findings_frame(self, findings: Sequence[Finding]) -> DataFrame:
-        """Findings as rows."""
+        """Return a DataFrame with a row for each finding: severity, path, finding, message and
+        advice, all texts."""
         rows = [(f.severity, f.path, f.condition, f.message, f.advice) for f in findings]
         return rows_frame(self._spark, _FINDINGS, rows)
 
@@ -69,7 +71,7 @@ class TableChecks(Family):
         the table is changed meanwhile.
 
         Returns:
-            The check, for checks of files that follow, and its findings.
+            An object that can check the table's files, too, and the findings about directories.
         """
         with self._inspect(table) as inspection:
             table_check, files, facts = inspection.check, inspection.files, inspection.catalog_facts
@@ -128,11 +130,12 @@ class TableChecks(Family):
         partition_names: Sequence[str] | None,
         visible_write_ids: ValidWriteIdList,
     ) -> CatalogFacts:
-        """Return the metastore's facts about a table, asked for after the files were listed:
-        partitions, highest write id and transaction id, and what each visible write id committed.
+        """Return the metastore's facts about a table: partitions, the highest write id and
+        transaction id, and how many files and bytes each visible write id committed.
 
-        So each writer that published a listed directory has its transaction and write id already.
-        ``partition_names`` is None for an unpartitioned table.
+        Call this method after the files were listed: then each writer that published a listed
+        directory has its transaction and write id already. ``partition_names`` is None for an
+        unpartitioned table.
         """
         valid_txns = self._metastore.valid_txns()
         write_ids = self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
@@ -169,12 +172,14 @@ class TableChecks(Family):
         return totals
 
     def _oldest_version(self, table: Table) -> float:
+        """Return the oldest version that can be read; infinity if the metastore keeps no
+        versions."""
         keeps_versions = self._metastore.abilities.keeps_versions
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
     def _litter(self, table: Table) -> list[Finding]:
-        """Return a finding for each hidden directory in the table's that a statement or compaction
-        has left, and that has ended. None if the table's directory is a link."""
+        """Return a finding for each hidden directory in the table's directory that belongs to a
+        statement or compaction that has ended; [] if the table's directory is a link."""
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []  # nothing behind a link is deleted
@@ -197,6 +202,6 @@ class TableChecks(Family):
 
 
 def _is_cleared_away(fs: FileSystem, finding: Finding) -> bool:
-    """Whether a finding is about a directory to delete (litter, or of an aborted transaction) that
-    is gone now: statements clear up after them."""
+    """Whether a finding is about litter, or a directory of an aborted transaction, that is gone
+    now, because a statement has cleared up after itself."""
     return finding.condition in ("LITTER", "ABORTED_DIRECTORY") and not fs.exists(finding.path)

@@ -59,16 +59,18 @@ def compaction_rows(
 def aborted_rows(
     ids: Sequence[int], states: Mapping[int, CompactionState | None]
 ) -> list[tuple[str, str, str]]:
-    """Return the rows of ABORT COMPACTIONS, one for each different id.
+    """Return the rows of ABORT COMPACTIONS, one for each different id: id, status and message. The
+    compactions were aborted before; nothing is aborted here.
 
-    ``states``: the state that each compaction had, by id; None: there is none.
+    ``states``: the state that each compaction had before, by id; None: there is no such compaction.
     """
     return [(str(number), *_abort_outcome(states.get(number))) for number in dict.fromkeys(ids)]
 
 
 def _abort_outcome(state: CompactionState | None) -> tuple[str, str]:
-    """Return the status and message, in Hive's words, of the abort of a compaction that had this
-    state. Only one that has not begun is aborted; None: there is no such compaction."""
+    """Return the status and message, in Hive's words, of the attempt to abort a compaction that had
+    this state. It succeeds only if the compaction had not begun. None: there is no such
+    compaction."""
     if state is CompactionState.INITIATED:
         return "Success", "Successfully aborted compaction"
     if state is None:

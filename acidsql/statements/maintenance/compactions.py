@@ -43,7 +43,7 @@ _NOTES_SHOWN = 10  # notes in a receipt, one for each compaction
 
 
 class CompactionStatements(Family):
-    """Runs these statements, and the session's methods about compactions."""
+    """Runs ALTER TABLE … COMPACT, and the session's methods about compactions."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -201,7 +201,8 @@ class CompactionStatements(Family):
         return table, self._partitions.matching_partitions(table, [statement.partition], text)
 
     def _pool(self, table: Table, requested_pool: str | None) -> str | None:
-        """The requested pool, or else the table's. In requests the pool ``default`` has no name."""
+        """Return the requested pool or, if it is None, the table's. None stands for the pool
+        ``default``."""
         return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
 
     def _wait_for_compaction(self, compaction_id: int) -> None:
@@ -209,7 +210,8 @@ class CompactionStatements(Family):
         other worker does. Raise WriteError if it failed; a refused one is only logged, and one that
         the store has forgotten counts as ended.
 
-        If sessions cannot compact, this waits for the metastore's own workers.
+        Meanwhile transactions that timed out are aborted, and compactions are taken from workers
+        that timed out. If sessions cannot compact, this waits for the metastore's own workers.
         """
         is_worker = self._metastore.abilities.can_work
         if is_worker:
@@ -250,7 +252,8 @@ class CompactionStatements(Family):
             _log.warning("A compaction that came first failed: %s", error)
 
     def _entry(self, compaction_id: int) -> CompactionInfo | None:
-        """The entry of a compaction; None if the store forgot it, as after a DROP of its table."""
+        """Return the store's entry of a compaction; None if the store has forgotten it, as after a
+        DROP of its table."""
         return next(
             (entry for entry in self._metastore.compactions() if entry.id == compaction_id), None
         )

@@ -50,6 +50,8 @@ class Health:
     """The health of a partition, of an unpartitioned table, or of all partitions of a table.
 
     ``HealthMethods.health`` describes the attributes. None: unknown, or there is no such thing.
+    ``held_by`` keeps obsolete files from being deleted. ``next`` is the type of the next
+    compaction, and ``why`` its reason, or the reason why none is due.
     """
 
     table: str
@@ -103,8 +105,8 @@ class TableHealth(Family):
         self._table_rows = TableRows(context)
 
     def health_of_table(self, table: Table, partition: str | None = None) -> list[Health]:
-        """Return the health of each partition of a table, sorted by name, or of the named one; one
-        item for an unpartitioned table. Footers are read, no rows.
+        """Return the health of each partition of a table, sorted by name, or only of
+        ``partition``; one item for an unpartitioned table. Footers are read, no rows.
 
         Raises:
             CatalogError: There is no such partition.
@@ -116,17 +118,22 @@ class TableHealth(Family):
         )
 
     def health_of_all_tables(self) -> list[Health]:
-        """The health of each table as a whole. ``problem`` says why a table cannot be inspected."""
+        """Inspect all tables, and return the health of each as one item. If a table cannot be
+        inspected, ``problem`` says why. Raise TxnError if another thread has a transaction open in
+        this session."""
         self._transactions.require_same_thread()
         outlook = self._outlook()
         return [self._health_of_whole_table(name, outlook) for name in all_tables(self._metastore)]
 
     def health_frame(self, health_rows: Sequence[Health]) -> DataFrame:
-        """The DataFrame that ``HealthMethods.health`` returns."""
+        """Return a DataFrame with a row for each item, in the columns of
+        ``HealthMethods.health``."""
         rows = [[getattr(health, column) for column in _COLUMNS] for health in health_rows]
         return rows_frame(self._spark, _DDL, rows)
 
     def _outlook(self) -> Outlook:
+        """Read the metastore's queue, transactions and locks now; the result tells what the
+        compactor and the cleaner will do."""
         return Outlook(self._metastore, self._txns.settings)
 
     def _inspect_partitions(
@@ -185,6 +192,7 @@ def health_of_partitions(
     fs = filesystem_for(table.location)
 
     def health_of_partition(partition: str | None) -> Health:
+        """Return the health of one partition; None: of an unpartitioned table."""
         partition_files = files_by_partition[partition or ""]
         directory = f"{table.location}/{partition or ''}".rstrip("/")
         health = _add_file_facts(
@@ -201,9 +209,9 @@ def health_of_partitions(
 def _add_file_facts(
     health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> Health:
-    """Return the health with what the files tell: rows, bytes, and numbers of directories and files
-    that readers see, and the bytes of obsolete ones. If the rows cannot be counted by the footers,
-    they are None, and ``problem`` says why."""
+    """Return a copy of ``health`` with what the files tell: rows, bytes, and numbers of directories
+    and files that readers see, and the bytes of obsolete ones. Footers are read. If they do not
+    tell the rows, the rows are None, and ``problem`` says why."""
     visible_files = [file for file in files if file.state == "visible"]
     data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
@@ -238,8 +246,8 @@ def _count_rows(
     """Count, by the files' footers, the rows that are live and those that are deleted.
 
     Returns:
-        Both numbers, and None; or None twice, and the reason why they are unknown: a footer does
-        not tell, a file may have rows that readers skip, or there are more deletes than rows.
+        Both numbers, and None; or (None, None, the reason why they are unknown): a footer does not
+        tell, a file may have rows that readers skip, or there are more deletes than rows.
     """
     footers = run_in_threads(
         lambda file: row_count_and_problem(
@@ -286,9 +294,9 @@ def _add_outlook(
     files: Sequence[FoundFile],
     outlook: Outlook,
 ) -> Health:
-    """Return the health with the oldest transaction that is open on the partition, what keeps its
-    obsolete files from being deleted and since when, and the next compaction (None: none is due)
-    with the reason."""
+    """Return a copy of ``health`` with the oldest transaction that is open on the partition, with
+    what keeps its obsolete files from being deleted and since when, and with the next compaction
+    (None: none is due) and the reason."""
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
         health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE
@@ -300,6 +308,7 @@ def _add_outlook(
 
 
 def _timestamp(milliseconds: int | None) -> datetime | None:
+    """Return a time since the epoch as a datetime in UTC; None for None."""
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
@@ -342,5 +351,6 @@ def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> st
 
 
 def _field_total(parts: Sequence[Health], field_name: str) -> int | None:
+    """Return the sum of a field over all parts; None if it is None in one of them."""
     values = [getattr(part, field_name) for part in parts]
     return None if None in values else sum(values)

@@ -66,7 +66,7 @@ class TableRepairs(TableChecks):
     def repair(self, table: Table, *, dry_run: bool) -> DataFrame:
         """Repair a table, in transactions of its own, and return what was done as rows of findings,
         also for partitions that were left as they are; with ``dry_run`` change nothing, and return
-        what would be done.
+        what would be done. Before a repair, transactions that timed out are aborted.
 
         Raises:
             TxnError: A transaction is open.
@@ -91,8 +91,8 @@ class TableRepairs(TableChecks):
         return self.findings_frame(sort_findings(findings))
 
     def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
-        """Run the cleaner on the table, unless the plan has nothing to delete. Return the findings
-        of the plan's directories that are gone now."""
+        """Run the cleaner on the table, unless the plan has no directories to delete. Return a
+        finding for each of the plan's directories that is gone now."""
         if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases
@@ -157,6 +157,8 @@ class TableRepairs(TableChecks):
 
     @staticmethod
     def _is_behind_a_link(checking: TableCheck, table: Table, name: str) -> bool:
+        """Whether the table's directory, the directory ``name`` below it, or one between the two is
+        a link."""
         return checking.fs.first_link_on_path(table.location, name) is not None
 
     def _partition_obstacle(
@@ -217,8 +219,9 @@ class TableRepairs(TableChecks):
 
 
 def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
-    """Return a finding for each missing or unknown partition of the plan, with what was (or would
-    be) done: dropped, added, or left, and why. ``verb``: ``was`` or ``would be``."""
+    """Return a finding for each missing or unknown partition of the plan, whose ``repair_outcome``
+    says that the partition was (or would be) dropped, added, or left, and why. ``verb``: ``was`` or
+    ``would be``."""
     outcomes = dict.fromkeys(
         plan.partitions_to_drop, f"The partition {verb} dropped from the catalog."
     )
@@ -230,16 +233,20 @@ def _partition_findings(plan: _RepairPlan, verb: str) -> list[Finding]:
 
 
 def _deletion_findings(findings: Iterable[Finding], verb: str) -> list[Finding]:
+    """Return copies of the findings that say that the directory was (or would be) deleted.
+    ``verb``: ``was`` or ``would be``."""
     return [replace(finding, repair_outcome=f"It {verb} deleted.") for finding in findings]
 
 
 def _row_files(listing: Listing) -> list[tuple[str, int | None]]:
-    """The paths and committed lengths of a listing's files of rows."""
+    """Return the path and the committed length of each file of rows in a listing, without those of
+    delete events. The length is None for an original, which is committed as a whole."""
     plain = [(path, None) for group in listing.originals for path in group.paths]
     return [*((file.path, file.length) for file in listing.data), *plain]
 
 
 def _row_count(table: Table, path: str, length: int | None) -> int:
+    """Return the number of rows in a file, by its footer. ``length``: its committed length."""
     return rows_of_parquet(path) if table.file_format == PARQUET else row_count(path, length)
 
 

@@ -44,13 +44,13 @@ class StatisticsStatements(Family):
     @runs(st.AnalyzeTable)
     def _analyze_table(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         """Run ANALYZE TABLE under a read lock, and note the statistics in the metastore. A job
-        reads the rows, unless the statement says NOSCAN. The counts are a note in the receipt.
-        Raise the errors of ``_analyzed_columns`` before a transaction begins."""
+        reads the rows, unless the statement says NOSCAN. The counts are a note in the receipt. A
+        wrong column raises AnalysisError or UnsupportedError before a transaction begins."""
         table = self._names.require_table(statement.name, text)
-        _analyzed_columns(table, statement, text)  # raises before a transaction is opened
+        _columns_to_analyze(table, statement, text)  # raises before a transaction is opened
         with self._locked_transaction(text, read_lock(table.name)) as txn:
             table = self._look_up_again(table.name)
-            columns = _analyzed_columns(table, statement, text)
+            columns = _columns_to_analyze(table, statement, text)
             note = self._note_statistics(table, columns, txn, reads_rows=statement.reads_rows)
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id, notes=(note,))
@@ -121,9 +121,9 @@ class StatisticsStatements(Family):
         return AnalyzedStatistics(version, counted_at, sum(sizes), len(sizes), row_count, by_column)
 
 
-def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
-    """Return the columns to analyze: those that the statement names, each once; () names none. FOR
-    ALL COLUMNS (None) means all but nested columns, for which Spark has no statistics.
+def _columns_to_analyze(table: Table, statement: st.AnalyzeTable, text: str) -> list[Column]:
+    """Return the columns to analyze: those that the statement names, each once; [] if it names
+    none. FOR ALL COLUMNS means all but nested columns, for which Spark has no statistics.
 
     Raises:
         AnalysisError: The table has no column of a name.
@@ -144,9 +144,9 @@ def _analyzed_columns(table: Table, statement: st.AnalyzeTable, text: str) -> li
 
 
 def _fact_columns(column: Column) -> list[str]:
-    """Return SQL of a column's statistics, each cast to text, in the order of ``COLUMN_FACTS``:
-    minimum, maximum, NULLs, distinct values, average and longest length. A text has no minimum and
-    maximum; another value has the length of its type."""
+    """Return six SQL expressions of a column's statistics, each cast to text: minimum, maximum,
+    number of NULLs, number of distinct values, average length, longest length. A text has no
+    minimum and maximum (NULL); another value has the length of its type."""
     name, column_type = quote(column.name), parse_type(column.type)
     nulls = f"count(*) - count({name})"
     distinct = f"least(approx_count_distinct({name}), count({name}))"

@@ -157,7 +157,7 @@ class Filler:
         change the source's view in ``views``.
 
         Raises:
-            SqlError: Spark cannot analyse the query; see ``lower.frame``.
+            SqlError: Spark cannot analyse the query; the error points into the user's text.
         """
 
         def events_of_full_query() -> DataFrame:

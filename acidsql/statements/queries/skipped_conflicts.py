@@ -56,8 +56,8 @@ def unknown_twin_reason(
     again. This runs a job.
 
     Args:
-        rows: The changes of the version, as for ``exclude_conflicts``.
-        rows_changed_again: The rows that were changed again.
+        rows: The changes of the version.
+        rows_changed_again: The rows that the version inserted, and that were deleted since.
         keys: The table's key columns.
         updated_count: The number of updated rows, by the counts of the version's statements.
 

@@ -11,8 +11,8 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def create_statement(table: Table) -> str:
-    """Return a statement that creates a table or view like this one, with its full name, but
-    without its LOCATION. A NOT NULL stands beside its column."""
+    """Return a CREATE statement of a table or view, with its full name, but without its LOCATION. A
+    NOT NULL stands beside its column."""
     if table.view is not None:
         return _create_view(table, table.view)
     elements = [_column_sql(column, table) for column in table.columns]
@@ -76,7 +76,8 @@ def _constraint_sql(constraint: Constraint) -> str:
 
 
 def _constraint_definition(constraint: Constraint) -> str:
-    """Return the SQL of a constraint without its name, as Hive and Spark know it."""
+    """Return the SQL of a constraint without its name, such as ``UNIQUE (a) DISABLE NOVALIDATE``.
+    NOT NULL does not name its column."""
     words = [constraint.kind.value]
     if constraint.kind is ConstraintKind.CHECK:
         words.append(f"({constraint.condition})")
@@ -93,8 +94,8 @@ def _constraint_definition(constraint: Constraint) -> str:
 
 
 def _column_sql(column: Column, table: Table) -> str:
-    """Return a column's definition in CREATE TABLE, with NOT NULL (enforced, or as a named
-    constraint), DEFAULT and COMMENT."""
+    """Return a column's definition for CREATE TABLE: name, type, NOT NULL (enforced, or as a named
+    constraint of the table), DEFAULT and COMMENT."""
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"
@@ -116,7 +117,7 @@ def _string_literal(text: str) -> str:
 
 
 def column_row(column: Column) -> tuple[str, str, str]:
-    """A row of DESCRIBE: name, type, comment."""
+    """Return a column as a row of DESCRIBE: name, type, comment ("" without a comment)."""
     return column.name, column.type, column.comment or ""
 
 

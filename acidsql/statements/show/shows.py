@@ -194,8 +194,8 @@ class ShowStatements(Family):
     @runs(st.DescribeTable)
     def _describe_table_or_column(self, statement: st.DescribeTable, text: str) -> DataFrame:
         """Run DESCRIBE. A table or view gives a row of name, type and comment for each column,
-        partition columns once more under a heading, and with EXTENDED facts and statistics. One
-        column gives rows of other columns (see ``_describe_column``)."""
+        partition columns once more under a heading, and with EXTENDED facts and statistics. For one
+        column the rows are pairs of ``info_name`` and ``info_value``."""
         table = self._names.require_table_or_view(statement.name, text)
         if statement.column is not None:
             return self._describe_column(table, statement, text)
@@ -224,12 +224,14 @@ class ShowStatements(Family):
         return self._frame("info_name string, info_value string", shown_rows)
 
     def _statistics(self, table: Table) -> Mapping[str, str]:
+        """Return what ANALYZE has noted about a table, as texts by key; {} for a view."""
         return {} if table.view is not None else self._metastore.statistics(table.name)
 
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
         """Run DESCRIBE DATABASE, with the rows that Spark shows of its own databases; Spark answers
-        if this is no ACID database."""
+        if this is no ACID database. An ACID database is created in Spark's catalog, if it is
+        missing there."""
         if (database := self._spark_databases.find_and_share(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
@@ -348,6 +350,8 @@ class ShowStatements(Family):
 
     @runs(st.AbortCompactions)
     def _abort_compactions(self, statement: st.AbortCompactions, _: str) -> DataFrame:
+        """Run ABORT COMPACTIONS: abort those of the compactions that have not begun, and return a
+        row of id, status and message for each."""
         aborted_compactions = self._metastore.abort_compactions(statement.ids)
         return self._frame(ABORTED, aborted_rows(statement.ids, aborted_compactions))
 
@@ -376,7 +380,8 @@ def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
 
 
 def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
-    """A dropped table, with columns from its partitions' names. They are all of type STRING."""
+    """Return a ``Table`` for a dropped table. It has only the partition columns that the first of
+    its partitions' names tells, all of type STRING."""
     pairs = parse_partition_name(partitions[0]) if partitions else []
     return Table(name, "", (), tuple(Column(column, "string") for column, _ in pairs))
 

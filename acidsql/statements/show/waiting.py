@@ -69,12 +69,12 @@ class WaitingRecords:
         self._rows = TableRows(context)
 
     def count_waiting(self, entries: Sequence[StreamEntry]) -> list[Waiting | None]:
-        """Count the records that wait for each entry of the ledger of streams, in one job. None for
-        an entry: its tables have no pending table, where records wait.
+        """Count, in one job, the records that wait for each entry of the ledger of streams. Return
+        an item for each entry; None: its tables have no pending table, where records wait.
 
-        In a transaction all are None: reading would fix the transaction's snapshot, which does not
-        show what waits now. So they are if a pending table cannot be read, which is only logged:
-        the other columns of SHOW STREAMS do not depend on it.
+        All items are None in a transaction: reading would fix the transaction's snapshot, which
+        does not show the records that wait now. All items are also None if a pending table cannot
+        be read, which is only logged.
         """
         tables = (
             self._pending_tables(entries) if entries and self._transactions.is_autocommit else {}
@@ -109,7 +109,8 @@ class WaitingRecords:
         return Waiting(sum(group.records for group in stream_groups), oldest)
 
     def _first_commit(self, group: _WaitingGroup) -> int:
-        """The commit since which a group waits; 0 if the metastore has forgotten this commit."""
+        """Return the number of the commit since which a group waits; 0 if the metastore has
+        forgotten this commit."""
         versions = self._metastore.versions(cdc.pending_name(group.target))
         return next((version.commit for version in versions if version.write_id == group.since), 0)
 
@@ -131,8 +132,9 @@ class WaitingRecords:
         return pending_tables
 
     def _count_groups(self, tables: dict[TableName, Table]) -> list[_WaitingGroup]:
-        """Count, in one job, the records in these pending tables (by target): one group for each
-        table and application that has some. Without tables or visible writes no job runs."""
+        """Count, in one job, the records in pending tables. Return one group for each table and
+        application that has records there. ``tables``: the pending tables by their targets. Without
+        tables or visible writes no job runs."""
         if not tables:
             return []
         snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])
