@@ -165,8 +165,8 @@ def publish_empty_directories(
     txn: Txn, work: Work, table: Table, partitions: Sequence[str], *, overwrite: bool = True
 ) -> PublishedWrite:
     """Publish a base without rows in each partition ("": the table itself) or, without
-    ``overwrite``, a delta; note in ``work`` the directories, and return them. This uses up a
-    statement id of the transaction; nothing is committed."""
+    ``overwrite``, a delta. Note the result in ``work``, and return it. This uses up a statement id
+    of the transaction; nothing is committed."""
     statement_id = txn.next_statement_id()
     mode = WriteMode.of_insert(is_overwrite=overwrite)
     spec = write_spec(table, txn.write_id(table.name), (statement_id, statement_id), mode)
