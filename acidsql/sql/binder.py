@@ -326,6 +326,7 @@ def require_column_of_ddl(text: str, table: Table, name: Name) -> Column:
 
 
 def _error(text: str, span: Span, condition: str, sqlstate: str, message: str) -> AnalysisError:
+    """Return an AnalysisError whose caret is at ``span``."""
     return AnalysisError(
         message, text, span.start, span.end, condition=condition, sqlstate=sqlstate
     )

@@ -118,6 +118,8 @@ def parse(
 
 
 def _parse_raw(text: str, statement_span: Span, word: str, is_setting: IsSetting) -> Statement:
+    """Parse SET, RESET, ADD, LIST or DFS (``word``), whose text is not SQL: a setting of acidsql's,
+    or else a SparkStatement that reads nothing."""
     ours = parse_set_or_reset(text, statement_span, is_setting)
     return ours or SparkStatement(statement_span, Reads.NOTHING, effect_of_word(word), word)
 
@@ -163,6 +165,7 @@ def _parse_statement(c: Cursor, is_ours: IsOurs) -> Statement:
 
 
 def _is_query(c: Cursor) -> bool:
+    """Whether a word that begins a query, or ``(``, comes next."""
     return c.is_at_any(QUERY_STARTS)
 
 
@@ -261,7 +264,7 @@ def _is_only_query(c: Cursor) -> bool:
 
 def _parse_create(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse CREATE of a database, or of a table or view that acidsql makes; return a SparkStatement
-    for any other object, and for tables and views of Spark's."""
+    for any other object, and for tables and views of Spark's. None is never returned."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
     # peek returns the end of the text, which is no word, wherever the text has ended.
@@ -294,14 +297,17 @@ def _parse_drop(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement |
 
 
 def _refuse_export(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
+    """Refuse EXPORT of an ACID table; return None, as Spark's readers do, for any other EXPORT."""
     refuse_export(c, is_ours)
 
 
 def _refuse_import(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
+    """Refuse Hive's IMPORT; return None for any other IMPORT."""
     refuse_import(c)
 
 
 def _refuse_foreign(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
+    """Refuse a statement of other systems, as VACUUM, of an ACID table; return None otherwise."""
     refuse_foreign_statement(c, is_ours)
 
 
@@ -362,10 +368,12 @@ def _parse_truncate(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stateme
 
 
 def _without_ctes(read: Callable[[Cursor, IsOurs, Span | None], Statement | None]) -> _Reader:
+    """Return a reader that calls ``read`` with None for the WITH clause."""
     return lambda c, is_ours, statement_span: read(c, is_ours, None)
 
 
 def _without_catalog(read: Callable[[Cursor], Statement | None]) -> _Reader:
+    """Return a reader that calls ``read`` with the cursor alone."""
     return lambda c, is_ours, statement_span: read(c)
 
 

@@ -9,8 +9,8 @@ from acidsql.plan.standins.text_predicates import condition_predicate, where_pre
 from acidsql.sql.queries.conditions import (
     may_correlate,
     plain_comparisons,
+    terms_and_equated_pairs,
     terms_decided_by,
-    terms_of,
 )
 from acidsql.sql.queries.references import references
 from acidsql.sql.text.tokens import Span
@@ -94,7 +94,9 @@ def test_all_other_terms_say_nothing(condition):
     ],
 )
 def test_columns_that_a_condition_wants_to_be_equal(condition, expected):
-    pairs = [pair for _, pair in terms_of(condition, Span(0, len(condition))) if pair]
+    pairs = [
+        pair for _, pair in terms_and_equated_pairs(condition, Span(0, len(condition))) if pair
+    ]
     assert pairs == [{("t", a), ("s", b)} for a, b in expected]
 
 
@@ -102,7 +104,10 @@ def test_a_conditions_terms_are_all_of_it():
     condition = (
         " t.a = s.b AND (CASE WHEN t.x = 1 AND s.y = 2 THEN true END)\nAND t.c BETWEEN 1 AND 2 "
     )
-    found = [place.slice(condition) for place, _ in terms_of(condition, Span(0, len(condition)))]
+    found = [
+        place.slice(condition)
+        for place, _ in terms_and_equated_pairs(condition, Span(0, len(condition)))
+    ]
     assert " AND ".join(found) == " ".join(condition.split())
 
 

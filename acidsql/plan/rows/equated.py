@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from acidsql.acid.table import Column
 from acidsql.plan.rows.event_query import Fields, RewriteContext
 from acidsql.sql.parsed.statements import Merge
-from acidsql.sql.queries.conditions import terms_of
+from acidsql.sql.queries.conditions import terms_and_equated_pairs
 from acidsql.sql.text.tokens import Span
 from acidsql.storage.reading.pruning.source_partitions import has_one_text
 
@@ -55,7 +55,7 @@ def terms_of_on(statement: Merge, context: RewriteContext, source: Fields) -> li
             place,
             None if pair is None else _equated_columns(statement, context, source, dict(pair)),
         )
-        for place, pair in terms_of(context.text, statement.on)
+        for place, pair in terms_and_equated_pairs(context.text, statement.on)
     ]
 
 

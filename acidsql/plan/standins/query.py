@@ -48,7 +48,7 @@ from acidsql.sql.queries.references import (
     references,
 )
 from acidsql.sql.queries.table_changes import parse_table_changes
-from acidsql.sql.text.frames import frame_name, is_frame, need_relations, relation
+from acidsql.sql.text.frames import frame_name, frame_sql, is_frame, need_relations
 from acidsql.sql.text.tokens import Span, TokenKind, tokenize
 from acidsql.storage.columns import quote
 
@@ -103,7 +103,7 @@ def rewrite(
         table = resolve(statement.source_name.parts)
         if is_frame(statement.source_name.parts):
             span = statement.source_name.span
-            draft.edits.append(Edit(span.start, span.end, relation(text, span)))
+            draft.edits.append(Edit(span.start, span.end, frame_sql(text, span)))
         elif table is not None:
             source_view = draft.stand_in(
                 table, source_virtual_columns(text, statement, resolve)
@@ -291,7 +291,7 @@ class _Draft:
         for reference in slice_references.references:
             table = tables.get(reference.span.start)
             if is_frame(reference.parts):
-                relation_sql, name = relation(text, reference.span), frame_name(reference.parts)
+                relation_sql, name = frame_sql(text, reference.span), frame_name(reference.parts)
                 self.edits += _relation_edits(reference, relation_sql, name)
             if table is None:
                 continue

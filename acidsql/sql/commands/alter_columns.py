@@ -29,9 +29,9 @@ _ACTIONS = "Expected TYPE, COMMENT, SET or DROP DEFAULT, SET or DROP NOT NULL"
 
 
 def parse_alter_columns(c: Cursor, name: Name) -> Statement | None:
-    """Parse the text after ``ALTER TABLE t``: ADD, REPLACE, RENAME, CHANGE or ALTER COLUMN; return
-    None, without moving, for any other words. DROP COLUMN, FIRST, AFTER and PARTITION COLUMN raise
-    UnsupportedError."""
+    """Parse the text after ``ALTER TABLE t``, up to the statement's end: ADD, REPLACE, RENAME,
+    CHANGE or ALTER COLUMN; return None, without moving, for any other words. DROP COLUMN, FIRST,
+    AFTER and PARTITION COLUMN raise UnsupportedError."""
     if c.is_at("ADD", "COLUMN") or c.is_at("ADD", "COLUMNS"):
         c.take(2)
         return _parse_added_columns(c, name)
@@ -85,7 +85,7 @@ def _parse_columns(c: Cursor, *stops: str) -> tuple[ColumnDef, ...]:
 
 
 def _accept_cascade(c: Cursor) -> None:
-    """Accept CASCADE and RESTRICT, which change nothing for an ACID table.
+    """Take CASCADE or RESTRICT, which change nothing for an ACID table, if one of them comes next.
 
     They decide about the columns of partitions, which Hive's readers of ACID tables do not use.
     """
@@ -158,6 +158,8 @@ def _is_spark_change(c: Cursor) -> bool:
 
 @dataclass(slots=True)
 class _ChangeDraft:
+    """The change of a column, while it is read. None and False mean no change."""
+
     type: Span | None = None
     comment: str | None = None
     default: Span | None = None
@@ -216,6 +218,7 @@ def _refuse_position(c: Cursor) -> None:
 
 
 def _two_words(c: Cursor) -> Span:
+    """Return the place of the next two tokens, which are not taken."""
     return Span(c.token.start, c.peek().end)
 
 

@@ -46,7 +46,7 @@ def parse_columns_in_brackets(
     """Parse ``(a INT COMMENT '…', …)``.
 
     ``constraints``: the list that the columns' CHECKs and keys are added to; None: the statement
-    cannot have them, and they are refused.
+    cannot have them, and they raise UnsupportedError.
     """
     c.expect("(")
     columns = [parse_column_def(c, constraints)]
@@ -62,10 +62,10 @@ def parse_column_def(
     stops: tuple[str, ...] = _LAST_WORDS,
 ) -> ColumnDef:
     """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to ``,``, ``)`` or one
-    of ``stops``. A name with a dot raises UnsupportedError.
+    of ``stops``, each of one or several words. A name with a dot raises UnsupportedError.
 
     ``constraints``: the list that the column's CHECKs and keys are added to; None: the statement
-    cannot have them, and they are refused.
+    cannot have them, and they raise UnsupportedError.
     """
     start = c.index
     token = c.take_name_part("the name of a column")
@@ -81,6 +81,7 @@ def parse_column_def(
 
 
 def _is_at_stop(c: Cursor, stops: tuple[str, ...]) -> bool:
+    """Whether one of ``stops`` comes next, each of one or several words."""
     return any(c.is_at(*words.split()) for words in stops)
 
 
@@ -160,6 +161,7 @@ def _parse_not_null(
 
 
 def _is_at_type_end(c: Cursor, stops: tuple[str, ...]) -> bool:
+    """Whether an option of a column (NOT, DEFAULT …) or one of ``stops`` comes next."""
     return c.is_at_any(_OPTIONS) or _is_at_stop(c, stops)
 
 

@@ -130,6 +130,7 @@ def _parse_clustered(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_and_wait(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse AND WAIT into ``draft``."""
     c.expect("AND", "WAIT")
     draft.and_wait = True
 
@@ -144,6 +145,7 @@ def _parse_pool(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_overwrite(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse ``WITH OVERWRITE TBLPROPERTIES (…)`` into the properties of ``draft``."""
     c.expect("WITH", "OVERWRITE", "TBLPROPERTIES")
     draft.properties = parse_properties(c)
 
@@ -232,6 +234,7 @@ def _is_at_clause(c: Cursor, ahead: int = 0) -> bool:
 
 
 def _parse_type_filter(c: Cursor, draft: _CompactionDraft) -> None:
+    """Parse ``TYPE 'type'`` into ``draft``. Raise AnalysisError for an unknown type."""
     c.expect("TYPE")
     draft.type = _parse_type(c)
 
@@ -321,7 +324,7 @@ def _parse_clauses(
         place = places.get(c.token.upper)
         if place is None:
             expected_clauses = [
-                clause.shown for clause in clauses[last + 1 :] if _can_have(draft, clause)
+                clause.shown for clause in clauses[last + 1 :] if _can_have_clause(draft, clause)
             ]
             c.fail(f"Expected {_listed_choice([*expected_clauses, 'the end of the statement'])}")
         if place <= last:
@@ -330,7 +333,9 @@ def _parse_clauses(
         clauses[place].read(c, draft)
 
 
-def _can_have(draft: _CompactionDraft, clause: _Clause) -> bool:
+def _can_have_clause(draft: _CompactionDraft, clause: _Clause) -> bool:
+    """Whether the statement can have a clause: CLUSTERED INTO and COMPACT's ORDER BY only if the
+    draft's type is REBALANCE."""
     is_rebalance = draft.type is CompactionType.REBALANCE
     return is_rebalance or clause.read not in (_parse_clustered, _parse_order_by)
 
@@ -349,11 +354,13 @@ def _refuse_order(c: Cursor, token: Token, clauses: Sequence[_Clause], statement
 def _refuse_unknown(
     c: Cursor, token: Token, message: str, condition: str, sqlstate: str = "42601"
 ) -> NoReturn:
+    """Raise an AnalysisError with this message and a dot, about a token with an unknown value."""
     raise AnalysisError(
         f"{message}.", c.text, token.start, token.end, condition=condition, sqlstate=sqlstate
     )
 
 
 def _listed_choice(names: Iterable[Any]) -> str:
+    """Return the names, one at least, as a text ``a, b or c``."""
     *earlier_names, last_name = names
     return f"{', '.join(earlier_names)} or {last_name}" if earlier_names else str(last_name)

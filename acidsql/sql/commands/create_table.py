@@ -145,7 +145,9 @@ def _find_spark_clause_ahead(c: Cursor) -> tuple[str, Span] | None:
             continue
         if c.is_at("ROW", "FORMAT") or c.is_at("STORED", "BY"):
             return f"{c.token.upper} {c.peek().upper}", c.token.span
-        if c.is_at("STORED", "AS") and not _is_ours(c.peek(2).upper, pairs + _properties_ahead(c)):
+        if c.is_at("STORED", "AS") and not _is_acid_format(
+            c.peek(2).upper, pairs + _properties_ahead(c)
+        ):
             return f"STORED AS {c.peek(2).upper}", c.token.span
         if c.is_at("STORED", "AS"):
             c.take(2)
@@ -178,10 +180,12 @@ def _accept_orc_clause(c: Cursor) -> bool:
 
 
 def _has_transactional(pairs: _Pairs, value: str) -> bool:
+    """Whether 'transactional' has this value (in lower case) in one of the pairs, whatever the
+    case."""
     return any(k.lower() == "transactional" and v.lower() == value for k, v in pairs)
 
 
-def _is_ours(file_format: str, pairs: _Pairs) -> bool:
+def _is_acid_format(file_format: str, pairs: _Pairs) -> bool:
     """Whether a transactional table can have the format that STORED AS names: ORC, or PARQUET if
     the properties make it insert-only."""
     if file_format == "PARQUET":
@@ -268,6 +272,7 @@ def _parse_tblproperties(c: Cursor, draft: _TableDraft) -> None:
 
 
 def _parse_stored_as(c: Cursor, draft: _TableDraft) -> None:
+    """Parse the format behind STORED AS into ``draft``, as the user wrote it."""
     draft.stored_as = c.take_name_part("a format").value
 
 

@@ -60,8 +60,8 @@ def parse_set_or_reset(
 
 
 def _unquoted(text: str) -> str:
-    """Return the text without quotes around the whole text; doubled quotes inside become one. Spark
-    removes only back-quotes here."""
+    """Return the text without the quotes around all of it (``'``, ``"`` or back-quotes); doubled
+    quotes inside become one. Spark removes only back-quotes here."""
     if _QUOTED.fullmatch(text) is None:
         return text
     return text[1:-1].replace(text[0] * 2, text[0])

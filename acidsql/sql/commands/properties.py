@@ -7,7 +7,8 @@ from acidsql.sql.text.tokens import Span, TokenKind
 
 
 def parse_properties(c: Cursor) -> tuple[tuple[str, str], ...]:
-    """Parse ``('key' = 'value', key.part = 1, …)``."""
+    """Parse ``('key' = 'value', key.part = 1, …)``, one pair at least: return the pairs of key and
+    value, both as texts, in order. A key may come twice."""
     return parse_properties_and_places(c)[0]
 
 
@@ -52,7 +53,7 @@ def _parse_property(c: Cursor) -> tuple[str, str]:
 
 
 def parse_property_key(c: Cursor) -> str:
-    """Parse ``'a.b'`` or ``a.b``."""
+    """Parse ``'a.b'`` or ``a.b``, and return the key as a text."""
     if c.token.kind is TokenKind.STRING:
         return c.take().value
     return ".".join(c.take_name("the key of a property").parts)

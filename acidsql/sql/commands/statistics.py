@@ -35,6 +35,8 @@ def parse_analyze(
 
 
 def _parse_reads_rows(c: Cursor) -> bool:
+    """Parse ``COMPUTE STATISTICS [NOSCAN]``, and return whether rows are read: False with
+    NOSCAN."""
     c.expect("COMPUTE", "STATISTICS")
     return c.accept("NOSCAN") is None
 

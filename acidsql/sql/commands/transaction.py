@@ -139,11 +139,13 @@ def _parse_savepoint_name(c: Cursor) -> Name:
 
 
 def _parse_one_part_name(c: Cursor) -> Name:
+    """Parse the name of a savepoint, which has no qualifier."""
     token = c.take_name_part("the name of a savepoint")
     return Name((token.value,), token.span)
 
 
 def _skip_noise(c: Cursor) -> None:
+    """Take the word TRANSACTION or WORK, which means nothing, if it comes next."""
     if c.is_at_any(_NOISE):
         c.take()
 
@@ -177,6 +179,8 @@ def parse_lock(c: Cursor, is_ours: IsOurs, statement_span: Span) -> LockTable | 
 
 
 def _parse_is_exclusive(c: Cursor) -> bool:
+    """Take SHARED or EXCLUSIVE, and return whether it is EXCLUSIVE. Any other word is a syntax
+    error."""
     if not c.is_at_any(("SHARED", "EXCLUSIVE")):
         c.fail("Expected SHARED or EXCLUSIVE")
     return c.take().upper == "EXCLUSIVE"

@@ -82,6 +82,7 @@ def _parse_columns(c: Cursor) -> tuple[ViewColumn, ...]:
 
 
 def _parse_column(c: Cursor) -> ViewColumn:
+    """Parse ``a [COMMENT '…']``, one column of a view."""
     name = c.take_name("the name of a column")
     return ViewColumn(name, c.take_string("the comment in quotes") if c.accept("COMMENT") else None)
 

@@ -19,7 +19,8 @@ _NO_ALIAS = (*_STARTS, "COLUMNS (", "COLUMNS *")
 
 def parse_auto_cdc(c: Cursor, is_ours: IsOurs) -> AutoCdc | None:
     """Parse ``AUTO CDC INTO t FROM s KEYS (…) …`` (or APPLY CHANGES INTO …); return None if the
-    first two words are others.
+    first two words are others. A clause that is missing, also KEYS and SEQUENCE BY, raises no error
+    here.
 
     Raises:
         SqlSyntaxError: The text does not parse, or clauses are in the wrong order.

@@ -31,7 +31,7 @@ class Cursor:
 
     Args:
         text: The user's text.
-        tokens: The text's tokens; brackets must match.
+        tokens: The text's tokens. Brackets that do not match raise SqlSyntaxError.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -72,7 +72,7 @@ class Cursor:
         return self.token.upper in words and self.token.upper != ""
 
     def cut_before(self, index: int) -> Cursor:
-        """Return a cursor at the same place whose tokens end before the token at ``index``."""
+        """Return a new cursor at the same place whose tokens end before the token at ``index``."""
         cursor = Cursor(self.text, self.tokens[:index])
         cursor.index = self.index
         return cursor
@@ -80,13 +80,14 @@ class Cursor:
     # ── taking ───────────────────────────────────────────────────────────────────────────────
 
     def accept(self, *words: str) -> Token | None:
-        """Take these words if they come next. Return the first token, or None."""
+        """Take these words or symbols if all of them come next, and return the first token;
+        otherwise return None, without moving."""
         if not self.is_at(*words):
             return None
         return self.take(len(words))
 
     def take(self, count: int = 1) -> Token:
-        """Take ``count`` tokens and return the first."""
+        """Move past ``count`` tokens, but not past the end, and return the first of them."""
         token = self.token
         self.index = min(self.index + count, self._end)
         return token
@@ -101,7 +102,8 @@ class Cursor:
         return self.take(len(words))
 
     def take_name_part(self, noun: str = "a name") -> Token:
-        """Take one part of a name."""
+        """Take one part of a name, and return its token. Raise SqlSyntaxError ("Expected ``noun``")
+        if no name comes next."""
         if not self.token.is_name:
             self.fail(f"Expected {noun}")
         return self.take()
@@ -119,13 +121,15 @@ class Cursor:
         return Name(tuple(parts), Span(first.start, last.end))
 
     def take_string(self, noun: str = "a string in quotes") -> str:
-        """Take a string literal and return its value."""
+        """Take a string literal and return its value. Raise SqlSyntaxError ("Expected ``noun``")
+        for any other token."""
         if self.token.kind is not TokenKind.STRING:
             self.fail(f"Expected {noun}")
         return self.take().value
 
     def take_number(self) -> int:
-        """Take a whole number without a sign; fail on any other token."""
+        """Take a whole number without a sign and return it. Raise SqlSyntaxError for any other
+        token."""
         if not self.token.text.isascii() or not self.token.text.isdigit():
             self.fail("Expected a whole number")
         return int(self.take().text)
@@ -140,7 +144,7 @@ class Cursor:
         return False
 
     def expect_end(self, expected: str = "the end of the statement") -> None:
-        """Raise an error unless all tokens are taken."""
+        """Raise SqlSyntaxError ("Expected ``expected``") unless all tokens are taken."""
         if not self.is_at_end:
             self.fail(f"Expected {expected}")
 
@@ -164,8 +168,8 @@ class Cursor:
     # ── failing ──────────────────────────────────────────────────────────────────────────────
 
     def fail(self, expected: str, token: Token | None = None) -> NoReturn:
-        """Raise a SqlSyntaxError that says what was expected ("Expected …"), and which token was
-        found: the next one, or ``token``."""
+        """Raise a SqlSyntaxError: the text ``expected`` ("Expected …"), and the token that was
+        found, which is the next one, or ``token``."""
         token = token or self.token
         token_text = (
             "the end of the statement" if token.kind is TokenKind.END else f"'{_short(token.text)}'"
@@ -220,8 +224,8 @@ class Cursor:
             self._skip_token_or_group()
 
     def skip_ctes(self) -> bool:
-        """Move past ``WITH a [(…)] [AS] (…), …``. Return False, somewhere inside, if the tokens do
-        not have this form."""
+        """Move past ``WITH a [(…)] [AS] (…), …`` and return True. Return False, with the cursor
+        somewhere inside, if the tokens do not have this form."""
         self.expect("WITH")
         if self.is_at("RECURSIVE") and self.peek().is_name:
             self.take()
@@ -268,8 +272,8 @@ class Cursor:
 
     def _is_operand(self, start: int) -> bool:
         """Whether the next token, a word that could end the expression, is a column of it (``where
-        = 1``): an operator stands before it, or it is the first token, and an operator or the same
-        word follows."""
+        = 1``). So it is if an operator or the same word follows, and it is the expression's first
+        token (at the index ``start``) or has an operator before it."""
         before = self.tokens[self.index - 1]
         if self.index > start and before.text not in _INFIX and before.upper not in _OPERATORS:
             return False

@@ -27,7 +27,8 @@ _SESSION_OBJECTS = words("VIEW FUNCTION VARIABLE VAR")
 
 
 def effect_of_word(word: str) -> Effect:
-    """Return the effect of a statement of which only the first word is known."""
+    """Return the effect of a statement by its first word alone, in upper case: CHANGES for an
+    unknown word."""
     return _EFFECTS.get(word, Effect.CHANGES)
 
 

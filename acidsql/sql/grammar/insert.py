@@ -35,7 +35,7 @@ _QUERY_TAIL = words(
 
 
 def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None:
-    """Parse ``INSERT …``; return None if its target is Spark's.
+    """Parse ``INSERT …``; return None if its target is a table of Spark's or a directory.
 
     Raises:
         SqlSyntaxError: The text does not parse, or clauses exclude each other.
@@ -385,7 +385,7 @@ def _parse_branch(c: Cursor) -> InsertBranch:
     span. BY NAME and REPLACE raise UnsupportedError."""
     c.expect("INSERT")
     overwrite, target = _parse_head(c)
-    assert target is not None  # _targets has refused directories
+    assert target is not None  # parse_multi_insert has refused directories
     columns, partition, by_name = _parse_destination(c)
     if by_name:
         c.refuse("BY NAME in a multi-insert is not supported")

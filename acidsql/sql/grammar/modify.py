@@ -65,7 +65,7 @@ def parse_update(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Update | Merg
         c.fail("Expected SET")
     assignments = _parse_assignments(c, ("FROM", "WHERE"), "UPDATE")
     if c.accept("FROM"):
-        return _merge_with_partners(c, target, alias, UpdateAction(assignments), ctes, "UPDATE")
+        return _parse_as_merge(c, target, alias, UpdateAction(assignments), ctes, "UPDATE")
     where = _parse_where(c, "UPDATE")
     return Update(target, alias, assignments, where, ctes)
 
@@ -81,12 +81,12 @@ def parse_delete(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Delete | Merg
         return None
     alias = _parse_alias(c, "WHERE")
     if c.accept("USING"):
-        return _merge_with_partners(c, target, alias, Action.DELETE, ctes, "DELETE")
+        return _parse_as_merge(c, target, alias, Action.DELETE, ctes, "DELETE")
     _refuse_relations(c, "DELETE")
     return Delete(target, alias, _parse_where(c, "DELETE"), ctes)
 
 
-def _merge_with_partners(
+def _parse_as_merge(
     c: Cursor,
     target: Name,
     alias: str | None,
@@ -95,9 +95,10 @@ def _merge_with_partners(
     keyword: str,
 ) -> Merge:
     """Parse the text after the FROM of UPDATE or the USING of DELETE, up to the statement's end.
+    Return the statement as a MERGE: WHERE, which is needed, is its ON, and ``action`` is what its
+    one clause, WHEN MATCHED, does.
 
-    The statement is a MERGE that changes only rows with a partner, and WHERE, which is needed, is
-    its ON. Joins and functions as the source are refused.
+    Joins and functions as the source are refused. ``keyword``: UPDATE or DELETE.
     """
     start = c.index
     source, name = parse_table_or_query(c, keyword)
@@ -141,7 +142,7 @@ def _refuse_relations(c: Cursor, statement: str) -> None:
 def _parse_where(c: Cursor, statement: str) -> Span | None:
     """Parse ``[WHERE condition]`` up to the statement's end and return the condition's place, or
     None without WHERE. A clause of other dialects behind the condition, as LIMIT, raises
-    UnsupportedError; a second WHERE is a syntax error."""
+    UnsupportedError; a second WHERE, or any other word in the place of WHERE, is a syntax error."""
     condition = None
     if c.accept("WHERE"):
         condition = c.take_expression(("WHERE",), _refused_clauses(statement), "a condition")
@@ -307,7 +308,8 @@ def _parse_clause(c: Cursor) -> MergeClause:
 
 
 def _parse_matched(c: Cursor) -> Matched:
-    """Parse ``WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE`` and return which."""
+    """Parse ``WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE``, and return which of
+    them it is."""
     c.expect("WHEN")
     if c.accept("MATCHED"):
         return Matched.MATCHED

@@ -88,17 +88,21 @@ def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
 
 
 def _split_name(text: str, start: int) -> Name:
+    """Return a name, with or without a database, unquoted. ``start``: its offset in the
+    statement."""
     parts = tuple(part.strip("`") for part in _PART.findall(text))
     return Name(parts, Span(start, start + len(text)))
 
 
 def _columns(text: str, start: int) -> tuple[Name, ...]:
+    """Return the names in a column list, unquoted. ``start``: the list's offset in the
+    statement."""
     return tuple(_split_name(match[0], start + match.start()) for match in _PART.finditer(text))
 
 
 def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
-    """Return the literals from ``at`` to the end of the text, column by column; None if the text
-    has other forms, more than ``rows_max`` rows, or too many columns."""
+    """Return the literals from ``at`` to the end of the text, as they are, one tuple for each
+    column; None if the text has other forms, more than ``rows_max`` rows, or too many columns."""
     first = _FIRST_ROW.match(text, at)
     width = 0 if first is None else len(_VALUE.findall(first[0]))
     if not 0 < width <= _WIDEST:
@@ -118,5 +122,7 @@ def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, .
 
 @lru_cache(maxsize=32)
 def _row_pattern(width: int) -> re.Pattern[str]:
+    """Return the pattern of a row in brackets of ``width`` literals, and of the comma or the end
+    behind it. Its groups are the literals, then the comma, which is not "," at the end."""
     values = f"{_S},{_S}".join([_LITERAL] * width)
     return re.compile(rf"\({_S}{values}{_S}\){_S}(,|;?{_S}\Z){_S}", re.ASCII)

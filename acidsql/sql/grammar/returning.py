@@ -46,6 +46,8 @@ def with_returning(read: _Parser) -> _Parser:
     def parse(
         c: Cursor, is_ours: IsOurs, ctes: Span | None
     ) -> Insert | Update | Delete | Merge | MultiInsert | None:
+        """Parse the statement with ``read``, and RETURNING behind it; return None if ``read``
+        does."""
         at = _clause_index(c)
         if at is None:
             return read(c, is_ours, ctes)

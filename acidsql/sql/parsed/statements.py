@@ -129,7 +129,8 @@ class _RowChange:
 
     @property
     def qualifier(self) -> str:
-        """The name by which the statement's expressions mean the target."""
+        """The name by which the statement's expressions mean the target: its alias, or the last
+        part of its name."""
         return self.alias or self.target.parts[-1]
 
 

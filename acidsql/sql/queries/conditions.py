@@ -16,8 +16,11 @@ from acidsql.errors import SqlSyntaxError
 from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, unwrap, words
 
 
-def terms_of(text: str, condition: Span) -> list[tuple[Span, set[tuple[str, str]] | None]]:
-    """Return the terms of a condition that AND joins at its top level.
+def terms_and_equated_pairs(
+    text: str, condition: Span
+) -> list[tuple[Span, set[tuple[str, str]] | None]]:
+    """Return the terms of a condition that AND joins at its top level, and which of them equate two
+    columns.
 
     Args:
         text: The user's statement.
@@ -89,8 +92,9 @@ _DAY = re.compile(rf"\b(?:{_DAYS})\b", re.IGNORECASE)
 
 
 def has_lasting_conditions(query: str) -> bool:
-    """Whether a query may have a condition that Spark could push down, and means the same whenever
-    Spark reads the text."""
+    """Whether a query's text has a WHERE, ON or USING, and no literal such as DATE'today', whose
+    value depends on the day when Spark reads the text. Only such a query has conditions that Spark
+    could push down now and that mean the same later."""
     return bool(_CONDITION.search(query)) and not _TYPED_DAY.search(query)
 
 
@@ -303,7 +307,7 @@ def _up_to_last_query(query: str) -> list[Token]:
 
 
 def window_function(text: str, expression: Span) -> Span | None:
-    """Return the place of the first OVER of a window function outside of the expression's
+    """Return the place of the first word OVER of a window function outside of the expression's
     subqueries; None if there is none."""
     depth = 0
     subqueries: list[int] = []

@@ -28,10 +28,11 @@ _EXTENDS_FROM = frozenset({"JOIN", "LATERAL", "PIVOT", "UNPIVOT"})
 
 
 class QueryScanner(Lookahead):
-    """Scans the tokens in one pass.
+    """Scans the tokens of a query in one pass. The methods ``scan_…`` note what they find in the
+    attributes.
 
     Attributes:
-        blocks: The query blocks.
+        blocks: The query blocks; a block's id is its index.
         relations: The named relations.
         doubts: Obstacles: the name of the ``Obstacle``, the place, the block.
         chains: Qualified names: index of the first token, index after the last, the block.
@@ -57,6 +58,8 @@ class QueryScanner(Lookahead):
         return len(self.blocks) - 1
 
     def _add_doubt(self, kind: str, start: int, end: int, block: int) -> None:
+        """Note an obstacle at the tokens from ``start`` to before ``end``. ``kind``: the
+        ``Obstacle``'s name."""
         self.doubts.append((kind, self._span(start, end), block))
 
     # ── queries ──────────────────────────────────────────────────────────────────────────────
@@ -254,6 +257,8 @@ class QueryScanner(Lookahead):
         return next_index
 
     def _scan_name(self, i: int, block: int, visible: CteNames) -> None:
+        """Note the dotted name at ``i``, without alias and clauses, as a relation, unless it is a
+        CTE."""
         parts, next_index = self._dotted_name(i)
         if not is_cte(parts, visible):
             self.relations.append(RelationDraft(parts, self._span(i, next_index), block, None))
@@ -370,7 +375,7 @@ class QueryScanner(Lookahead):
             if next_index is not None:
                 return next_index
         parts, next_index = self._dotted_name(i)
-        self._mention(parts, block)
+        self._note_virtual_columns(parts, block)
         if len(parts) > 1:
             self.chains.append((i, next_index, block))
         if self.tokens[next_index].text == "." and self.tokens[next_index + 1].text == "*":
@@ -406,7 +411,7 @@ class QueryScanner(Lookahead):
             kind, next_index = "EXCEPT", self.partner[opening] + 1
             excepted = Span(self.tokens[opening].end, self.tokens[next_index - 1].start)
             names = [t.value for t in self.tokens[opening:next_index] if t.is_name]
-            self._mention(names, block)
+            self._note_virtual_columns(names, block)
         if in_call:
             kind = "ARGUMENT"
             self._add_doubt("STAR_ARGUMENT", start, next_index, block)
@@ -414,5 +419,6 @@ class QueryScanner(Lookahead):
         self.blocks[block].stars.append(star)
         return next_index
 
-    def _mention(self, names: Iterable[str], block: int) -> None:
+    def _note_virtual_columns(self, names: Iterable[str], block: int) -> None:
+        """Note in the block those of the names that are virtual columns, such as ``row__id``."""
         self.blocks[block].mentions.update(TYPES.keys() & {name.lower() for name in names})

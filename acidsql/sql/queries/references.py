@@ -150,16 +150,15 @@ class References:
     changes: tuple[Span, ...] = ()
 
     def enclosing_blocks(self, block: int) -> Iterator[int]:
-        """Yield a block's number, and then those of the blocks that contain it, from the inside
-        out."""
+        """Yield a block's id, and then those of the blocks that contain it, from the inside out."""
         block_id: int | None = block
         while block_id is not None:
             yield block_id
             block_id = self.blocks[block_id].parent
 
     def virtual_columns_by_block(self) -> dict[int, set[str]]:
-        """Return, by block number, the lower-cased virtual columns (such as ``row__id``) that the
-        block or a block inside it mentions. Blocks without any are left out.
+        """Return, by block id, the lower-cased virtual columns (such as ``row__id``) that the block
+        or a block inside it mentions. Blocks without any are left out.
 
         Inner blocks count because a correlated subquery may mean the ``row__id`` of a block around
         it.
@@ -179,8 +178,8 @@ def references(
     visible: frozenset[str] = frozenset(),
     is_value: bool = False,
 ) -> References:
-    """Find the tables that a statement, a query or an expression names, by its tokens alone. CTEs
-    are left out.
+    """Return the tables that a statement, a query or an expression names, with its query blocks and
+    stars, found by its tokens alone. CTEs are left out.
 
     Args:
         text: The user's text.
@@ -214,7 +213,8 @@ def _refuse_deep_nesting(text: str, start: int) -> Iterator[None]:
 
 
 def cte_names(text: str, span: Span, *, double_quoted_identifiers: bool = False) -> frozenset[str]:
-    """Return the lower-cased names that the WITH clause at ``span`` declares, for ``visible``."""
+    """Return the lower-cased names that the WITH clause at ``span`` declares, which `references`
+    takes as ``visible``."""
     tokens = tokenize(text, span, double_quoted_identifiers=double_quoted_identifiers)
     return declared_names(text, tokens)
 
@@ -249,7 +249,7 @@ def mentioned_tables(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> tuple[Reference, ...]:
     """Return every name in a statement of Spark's that may be a table's name, including the target,
-    in the order of the text, each place once.
+    in the order of the text, each place once. CTEs are left out where that is certain.
 
     In doubt a name is in the result. This is for statements that must not name an ACID table.
     Raises SqlSyntaxError if the text cannot be scanned.
@@ -264,6 +264,7 @@ def mentioned_tables(
 
 
 def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScanner:
+    """Return a scanner of the text, or of a slice of it, which has scanned nothing yet."""
     return StatementScanner(text, tokenize(text, span, double_quoted_identifiers=double_quoted))
 
 
@@ -330,7 +331,7 @@ def _database_prefixes(scanner: StatementScanner, relation: RelationDraft) -> tu
 
 
 def _enclosing_blocks(scanner: StatementScanner, block: int) -> Iterator[int]:
-    """Yield a block's number, and then those of the blocks that contain it, from the inside out."""
+    """Yield a block's id, and then those of the blocks that contain it, from the inside out."""
     at: int | None = block
     while at is not None:
         yield at

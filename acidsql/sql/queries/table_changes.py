@@ -29,7 +29,7 @@ class TableChanges:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The parts of the table's name."""
+        """The parts of the table's name. Raises CatalogError if it is no name of a table."""
         return table_parts(self.name)
 
 

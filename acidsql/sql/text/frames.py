@@ -20,20 +20,23 @@ def is_frame(parts: tuple[str, ...]) -> bool:
 
 
 def frame_name(parts: tuple[str, ...]) -> str:
-    """Return the last part of a name, without a DataFrame's braces. It is the alias of a relation
-    that has no other alias."""
+    """Return the last part of a relation's name, without a DataFrame's braces: ``t`` for ``db.t``,
+    ``df`` for ``{df}``. A relation without an alias has this as its alias."""
     return parts[0][1:-1] if is_frame(parts) else parts[-1]
 
 
 def frame_argument(name: str) -> str:
-    """Return the name of the statement's argument whose value is the name of the view over the
-    DataFrame ``name``. The name is in it as hexadecimal digits, because Spark takes ASCII letters
-    only."""
+    """Return the name of the statement's argument for the DataFrame ``name``. The argument's value
+    is the name of the view over the DataFrame.
+
+    ``name`` is in the result as hexadecimal digits, because Spark takes ASCII letters only.
+    """
     return f"{_ARGUMENT}{name.encode().hex()}"
 
 
-def relation(text: str, span: Span) -> str:
-    """Return the SQL that reads the DataFrame which is named at ``span``."""
+def frame_sql(text: str, span: Span) -> str:
+    """Return the SQL ``IDENTIFIER(:argument)``, which reads the DataFrame that is named, with its
+    braces, at ``span``."""
     return f"IDENTIFIER(:{frame_argument(span.slice(text)[1:-1])})"
 
 
@@ -69,11 +72,12 @@ def need_relations(
 
     Args:
         text: The user's statement.
-        relation_places: The offsets in the text where queries read DataFrames.
+        relation_places: The offsets in the text where queries read DataFrames; empty: nowhere.
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
         AnalysisError: A DataFrame is named at another place.
+        SqlSyntaxError: The text cannot be cut into tokens.
     """
     for token in frame_tokens(text, double_quoted=double_quoted):
         if token.start not in relation_places:

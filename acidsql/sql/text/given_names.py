@@ -23,27 +23,28 @@ _TABLE = re.compile(
 
 
 def table_parts(table: str) -> tuple[str, ...]:
-    """Return the parts of ``table`` or ``database.table``, without backticks.
+    """Return the parts of a table's name, as ``table`` or ``database.table``, without backticks.
+    The number of parts is not checked.
 
     Raises:
         CatalogError: The text is no name of a table, or has an alias.
     """
     parts, alias = parts_and_alias(table)
     if alias is not None:
-        raise _no_table_name(table)
+        raise _table_name_error(table)
     return parts
 
 
 def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
-    """Return the parts of ``table`` or ``database.table``, and the alias of ``table AS alias``
-    (None without one), both without backticks.
+    """Return the parts of a table's name, whose number is not checked, and the alias of ``table
+    [AS] alias`` (None without an alias). Both are without backticks.
 
     Raises:
         CatalogError: The text is no name of a table.
     """
     match = _TABLE.fullmatch(table)
     if match is None:
-        raise _no_table_name(table)
+        raise _table_name_error(table)
     alias = match["alias"]
     return _split_parts(match["table"]), None if alias is None else _without_backticks(alias)
 
@@ -93,15 +94,18 @@ def column_names(columns: Sequence[str] | str, argument: str) -> list[str]:
 
 
 def _split_parts(name: str) -> tuple[str, ...]:
+    """Return the parts between the dots of a valid name, each without backticks."""
     return tuple(_without_backticks(part) for part in _COLUMN_PART.findall(name))
 
 
 def _without_backticks(part: str) -> str:
-    """Return a part of a name without its backticks."""
+    """Return a part of a name without the backticks around it; doubled backticks inside become
+    one."""
     return part[1:-1].replace("``", "`") if part.startswith("`") else part
 
 
-def _no_table_name(text: str) -> CatalogError:
+def _table_name_error(text: str) -> CatalogError:
+    """Return the error for a text that is no name of a table."""
     return CatalogError(
         f"'{text}' is no name of a table: write 'table' or 'database.table'.", table=text
     )

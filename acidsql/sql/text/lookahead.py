@@ -73,7 +73,12 @@ class RelationDraft:
 
 
 class Lookahead:
-    """The tokens of a query, and decisions that depend on the tokens alone."""
+    """The tokens of a query, without hints and ``;``, and decisions that depend on the tokens
+    alone.
+
+    The methods take the index of a token. A text whose brackets do not match raises SqlSyntaxError
+    at once.
+    """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
         tokens = [t for t in tokens if t.kind is not TokenKind.HINT and t.upper != ";"]
@@ -89,6 +94,8 @@ class Lookahead:
         return "" if i and self.tokens[i - 1].text == "." else self.tokens[i].upper
 
     def _span(self, start: int, end: int) -> Span:
+        """Return the place in the text of the tokens from ``start`` to before ``end``; of one token
+        at least."""
         return Span(self.tokens[start].start, self.tokens[max(start, end - 1)].end)
 
     def _dotted_name(self, i: int) -> tuple[tuple[str, ...], int]:
@@ -108,7 +115,7 @@ class Lookahead:
 
     def _starts_query(self, i: int) -> bool:
         """Whether a query begins at ``i`` (SELECT, WITH, FROM, VALUES, TABLE, MAP or REDUCE), and
-        not a column or table of such a name. A bracket does not count."""
+        not a column or table of such a name. False at a bracket."""
         word, following = self._word(i), self.tokens[i + 1]
         if word not in QUERY_WORDS or following.upper in AFTER_NAME:
             return False
@@ -131,13 +138,14 @@ class Lookahead:
         return following.upper not in ("*",) if word == "VALUES" else True
 
     def _is_query(self, i: int) -> bool:
+        """Whether a query begins at ``i``, perhaps in brackets."""
         while self.tokens[i].text == "(":
             i += 1
         return self._starts_query(i)
 
     def _index_after_target(self, i: int) -> int:
-        """Return the index after the ``INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] t`` at
-        ``i``."""
+        """Return the index after the target of the INSERT at ``i``, which is a table's name or the
+        path of a directory: ``INSERT [WITH SCHEMA EVOLUTION] INTO|OVERWRITE [TABLE] t``."""
         i += 1
         if self._word(i) == "WITH":
             i += 3
@@ -150,6 +158,7 @@ class Lookahead:
         return self._dotted_name(i)[1] if self.tokens[i].is_name else i + 1
 
     def _starts_source(self, i: int) -> bool:
+        """Whether SELECT or VALUES, the source of an INSERT, begins at ``i``."""
         return self._starts_query(i) and self.tokens[i].upper in ("SELECT", "VALUES")
 
     def _ends_term(self, i: int) -> bool:
@@ -164,7 +173,8 @@ class Lookahead:
 
     def _is_from(self, i: int, clause: str) -> bool:
         """Whether the word FROM at ``i`` begins the FROM clause: it is no column, and no part of IS
-        DISTINCT FROM. ``clause``: the current one, SELECT, FROM, OTHER or ""."""
+        DISTINCT FROM. ``clause``: the current one, SELECT, FROM or "", or OTHER (a later one),
+        where it never does."""
         before, following = self.tokens[i - 1].upper if i else "", self.tokens[i + 1]
         if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not TokenKind.END:
             return False  # SELECT from FROM t

@@ -28,15 +28,17 @@ def python_value(text: str) -> Any:
 
 
 def is_value(value: Any) -> bool:
-    """Whether a Python value can be a parameter's value."""
+    """Whether a Python value can be a parameter's value, by its type alone. The items of lists and
+    dicts are not checked."""
     is_plain = value is None or isinstance(value, _VALUES)
     return is_plain or is_numpy_scalar(value) or _is_missing(value)
 
 
 def sql_values(args: Mapping[str, Any] | Sequence[Any] | None) -> Any:
-    """Return a statement's arguments, named or by position, in the form that Spark takes: values of
-    numpy and pandas become Python's, and integers beyond BIGINT become DECIMAL. Raise AnalysisError
-    for a value that no SQL type has."""
+    """Return a statement's arguments, named or by position, in the form that Spark takes, as a new
+    dict or list: values of numpy and pandas become Python's, and integers beyond BIGINT become
+    DECIMAL. None and an empty collection are returned as they are. Raise AnalysisError for a value
+    that no SQL type has."""
     if not args:
         return args
     if isinstance(args, Mapping):
@@ -52,7 +54,8 @@ def sql_value(value: Any) -> Any:
     an integer beyond BIGINT becomes a DECIMAL.
 
     Raises:
-        AnalysisError: INVALID_SQL_ARG: no SQL type has such a value.
+        AnalysisError: INVALID_SQL_ARG: no SQL type has such a value: an integer of more than 38
+            digits, or a decimal that is not finite.
     """
     if isinstance(value, list):
         return [sql_value(item) for item in value]
@@ -71,6 +74,7 @@ def sql_value(value: Any) -> Any:
 
 
 def _is_missing(value: Any) -> bool:
+    """Whether a value is NaT or NA of pandas, or NaT of numpy. NaN is not missing."""
     return type(value).__name__ in _MISSING or (is_numpy_scalar(value) and str(value) == "NaT")
 
 

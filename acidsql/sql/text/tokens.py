@@ -30,7 +30,7 @@ class Span:
     end: int
 
     def slice(self, text: str) -> str:
-        """Cut the slice out of the text."""
+        """Return the part of the text that the slice covers."""
         return text[self.start : self.end]
 
 
@@ -137,8 +137,9 @@ class SqlText(str):
 def tokenize(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> list[Token]:
-    """Return the tokens of a text, or of a slice of it, without comments and white space. Their
-    places are those in the whole text. A ``SqlText`` is cut into tokens once for all calls.
+    """Return the tokens of a text, or of a slice of it, with hints, without comments and white
+    space. Their places are those in the whole text. A ``SqlText`` is cut into tokens once for all
+    calls.
 
     Args:
         text: SQL as the user wrote it.
@@ -147,8 +148,8 @@ def tokenize(
             ``spark.sql.ansi.doubleQuotedIdentifiers``) or a string.
 
     Raises:
-        SqlSyntaxError: A string, a quoted name or a comment is not closed, or a comment is one
-            that Spark would read differently.
+        SqlSyntaxError: A string, a quoted name or a comment is not closed, a comment is one that
+            Spark would read differently, or a word follows a number without a blank.
         UnsupportedError: The text contains a dollar-quoted string.
     """
     tokens = SqlText(text).tokens
@@ -231,7 +232,8 @@ def _make_token(token_type: TokenType, text: str, start: int, end: int) -> Token
 
 
 def split_statements(text: str) -> list[Span]:
-    """Return the places of the statements of a notebook cell or a script, separated by ``;``.
+    """Return the places of the statements of a notebook cell or a script, without the ``;`` between
+    them.
 
     A ``;`` in a string, a quoted name or a comment does not separate statements. Empty pieces (only
     white space and comments) are left out.
@@ -268,7 +270,7 @@ def unwrap(tokens: list[Token]) -> list[Token]:
 
 def bracket_length(tokens: list[Token]) -> int:
     """Return how many tokens the bracket has that the first token, a ``(``, opens, with both
-    brackets; 1 if the first token is none, and 0 if its bracket is not closed."""
+    brackets; 1 if the first token is no bracket, and 0 if its bracket is not closed."""
     depth = 0
     for number, token in enumerate(tokens, 1):
         depth += (token.text == "(") - (token.text == ")")
@@ -322,6 +324,7 @@ def string_value(literal: str) -> str:
     quote = literal[0]
 
     def replace(match: re.Match[str]) -> str:
+        """Return the text that one escape, or one doubled quote, stands for."""
         four, eight, octal, escaped, doubled = match.groups()
         if doubled:
             return quote if doubled[0] == quote else doubled
@@ -359,7 +362,7 @@ def _unreadable_text_error(text: str) -> SqlSyntaxError:
         elif text.startswith("/*", at):
             end = _comment_end(text, at)
             if end is None:
-                return _open_comment(text, at)
+                return _open_comment_error(text, at)
             at = end
         elif text.startswith("--", at):
             at = len(text) if (line := _LINE_COMMENT.match(text, at)) is None else line.end()
@@ -369,7 +372,8 @@ def _unreadable_text_error(text: str) -> SqlSyntaxError:
     return SqlSyntaxError("This text cannot be read as SQL.", text, 0, len(text))
 
 
-def _open_comment(text: str, at: int) -> SqlSyntaxError:
+def _open_comment_error(text: str, at: int) -> SqlSyntaxError:
+    """Return the error for a comment that begins at ``at`` and is not closed."""
     return SqlSyntaxError("This comment is not closed.", text, at, at + 2)
 
 
@@ -412,7 +416,7 @@ def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
         if text.startswith("/*", at):
             close = _comment_end(text, at)
             if close is None or close > end:
-                raise _open_comment(text, at)
+                raise _open_comment_error(text, at)
             if text.startswith("/*+", at):
                 result.append(Token(TokenKind.HINT, text[at:close], "", at, close))
             elif "/*+" in text[at + 2 : close]:
