@@ -85,7 +85,8 @@ def read_lock(name: TableName) -> LockComponent:
 
 
 def reserve_lock(name: TableName) -> LockComponent:
-    """Return the lock that reserves a table for changes by a later statement of the transaction."""
+    """Return the EXCL_WRITE lock that reserves a table for changes by a later statement of the
+    transaction."""
     return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 
@@ -95,15 +96,15 @@ def exclusive_lock(name: TableName, operation: Operation = Operation.NO_TXN) -> 
 
 
 def drop_locks(name: TableName) -> list[LockComponent]:
-    """Return the exclusive locks of a statement that drops or renames a table. If AUTO CDC has made
-    the table beside a target, the target is locked, too, because it may have the bond of both
-    (``acid.cdc``)."""
+    """Return the exclusive locks of a statement that drops or renames a table. If its name is that
+    of a table which AUTO CDC makes beside a target (state or pending table), the target is locked,
+    too, because its properties may name the table (``acid.cdc``)."""
     target = target_name(name)
     return [exclusive_lock(table_name) for table_name in (name, target) if table_name is not None]
 
 
 def database_lock(name: str) -> LockComponent:
-    """Return the lock of a statement that drops a database and all its tables."""
+    """Return the EXCLUSIVE lock of a statement that drops a database and all its tables."""
     return LockComponent(LockType.EXCLUSIVE, name)
 
 
@@ -168,6 +169,9 @@ def _target_locks(
 
 
 def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:
+    """Return the lock type of a statement that changes rows: EXCL_WRITE, or SHARED_WRITE with
+    ``hive.txn.xlock.write=false``, or if conflicts are found by row and it is no MERGE with an
+    INSERT."""
     # Two MERGEs may both find a key missing and both insert it. Conflicts by row are found by
     # delete events, and an insert has none.
     if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):

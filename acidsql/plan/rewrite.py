@@ -97,13 +97,14 @@ class PreparedStatement:
 
     @property
     def reads(self) -> list[TableName]:
-        """The ACID tables that are read, including the target of an UPDATE, DELETE or MERGE."""
+        """The ACID tables that are read, each once, including the target of an UPDATE, DELETE or
+        MERGE."""
         return list(acid_tables(self.standins))
 
     @property
     def tables(self) -> list[Table]:
-        """Return all tables that the statement reads or writes, each once, as they are before it
-        adds columns."""
+        """All tables that the statement reads or writes, each once, as they are before it adds
+        columns."""
         tables_by_name = {
             query.table.name: self.table_before or query.table for query in self.queries
         }
@@ -144,8 +145,7 @@ def plan_dml(
         is_case_sensitive: The session tells names apart by case.
 
     Raises:
-        SqlError: A name, a type or a number of values is wrong, or something is not supported.
-        CatalogError: The target was dropped after the text was parsed.
+        SqlError, CatalogError: Something is wrong or not supported; or the target was dropped.
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _resolve_target(text, statement, resolve))
@@ -156,8 +156,9 @@ def plan_dml(
     rewritten = rewrite(text, statement, resolve, double_quoted=double_quoted)
 
     def blank_hiding(names: Sequence[str]) -> Text:
-        own_edits = _own_edits(text, statement, resolve, double_quoted, names)
-        return Text(text, [*rewritten.edits, *placeholders(text), *own_edits])
+        """Return an empty text with stand-ins, in which no ``*`` shows the columns ``names``."""
+        target_edits = _target_edits(text, statement, resolve, double_quoted, names)
+        return Text(text, [*rewritten.edits, *placeholders(text), *target_edits])
 
     blank = blank_hiding(())
     if isinstance(statement, MultiInsert):
@@ -204,7 +205,7 @@ def _prepare_change(
     )
 
 
-def _own_edits(
+def _target_edits(
     text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden_columns: Sequence[str]
 ) -> list[Edit]:
     """Return edits for the differences between the target's stand-in and the table; [] for a plain
@@ -236,8 +237,9 @@ def _event_query(
     source_view: str | None,
     merge_source: DerivedView | None,
 ) -> EventQuery:
-    """Rewrite a statement with one target to its event query. INSERT and UPDATE may first add
-    columns to the target."""
+    """Rewrite a statement with one target to its event query. The query's table has the columns
+    that INSERT WITH SCHEMA EVOLUTION, or ADD COLUMNS … WITH VALUES, adds to the target; the catalog
+    is not changed here."""
     match statement:
         case Insert():
             return plan_insert(statement, evolution.evolve_for_insert(statement, context))
@@ -279,6 +281,7 @@ def _multi_insert(
     derived = DerivedView(view, source)
 
     def analyse_here(query: Text) -> Fields:
+        """Return the columns of a query over this statement's stand-ins and its source."""
         return analyse(query, standins, derived)
 
     queries: list[EventQuery] = []
@@ -349,7 +352,7 @@ def _refuse_insert_only(
     if table.is_insert_only:
         kind = "REPLACE" if isinstance(statement, Insert) else type(statement).__name__.upper()
         operation = f"{kind} of an insert-only table (Hive 10414)"
-        raise _refusal(text, statement.target.span, operation)
+        raise _unsupported_error(text, statement.target.span, operation)
 
 
 def _refuse_hiding_overwrite(
@@ -367,8 +370,9 @@ def _refuse_hiding_overwrite(
     overwrites = any(query.mode is WriteMode.OVERWRITE for query in earlier_queries)
     if earlier_queries and (branch.overwrite or overwrites):
         operation = "INSERT OVERWRITE of a table that another branch writes to (Hive 10087)"
-        raise _refusal(text, branch.target.span, operation)
+        raise _unsupported_error(text, branch.target.span, operation)
 
 
-def _refusal(text: str, span: Span, operation: str) -> UnsupportedError:
+def _unsupported_error(text: str, span: Span, operation: str) -> UnsupportedError:
+    """Return the error ``operation`` "is not supported", at ``span``."""
     return UnsupportedError(f"{operation} is not supported.", text, span.start, span.end)

@@ -23,8 +23,8 @@ from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 def plan_undo(
     text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]
 ) -> PreparedStatement:
-    """Rewrite the undoing of some changes to event queries, one for each table; a table's changes
-    are read through a stand-in. Nothing runs.
+    """Return the statement that undoes some changes: an event query for each table, which reads the
+    table's changes through a stand-in (a view). Nothing runs.
 
     Raises:
         UnsupportedError: A table is insert-only.
@@ -37,14 +37,15 @@ def plan_undo(
     for table, changes in tables_and_changes:
         need_row_ids(table)
         standins.append(StandIn(view_name(), table, changes=changes))
-        queries.append(_events(text, table, standins[-1].view))
+        queries.append(_undo_query(text, table, standins[-1].view))
     return PreparedStatement(
         tuple(queries), tuple(standins), reverted_txn_id=max(reverted, default=None)
     )
 
 
 def need_row_ids(table: Table) -> None:
-    """Raise UnsupportedError if a table is insert-only: it has no changes that could be told."""
+    """Raise UnsupportedError if a table is insert-only: its rows have no row ids, so no changes of
+    it are known."""
     if table.is_insert_only:
         raise UnsupportedError(
             f"{table.name} is an insert-only table: its rows have no row ids, so nothing tells "
@@ -53,7 +54,7 @@ def need_row_ids(table: Table) -> None:
         )
 
 
-def _events(text: str, table: Table, view: str) -> EventQuery:
+def _undo_query(text: str, table: Table, view: str) -> EventQuery:
     """Return the query whose events undo the changes that ``view`` shows: it deletes each inserted
     row, and inserts each deleted row again, under a new row id. ``text``: the user's statement.
     Nothing runs."""

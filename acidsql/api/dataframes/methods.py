@@ -23,7 +23,7 @@ from acidsql.api.dataframes.text import (
 from acidsql.arguments import checked_while_open
 from acidsql.errors import SettingError
 from acidsql.plan.analysis.lower import hive_type
-from acidsql.plan.rows.evolution import storable
+from acidsql.plan.rows.evolution import storable_type
 from acidsql.sql.text.given_names import column_names
 from acidsql.sql.text.tokens import split_statements
 from acidsql.storage.columns import quote
@@ -298,4 +298,6 @@ def _column_definition(field: T.StructField) -> str:
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
     comment_clause = "" if comment is None else f" COMMENT {_string_literal(comment)}"
-    return f"{quote(field.name)} {storable(hive_type(field.dataType))}{not_null}{comment_clause}"
+    return (
+        f"{quote(field.name)} {storable_type(hive_type(field.dataType))}{not_null}{comment_clause}"
+    )

@@ -47,7 +47,9 @@ _Node = Mapping[str, Any]
 
 
 class _Tree:
-    """A node of Spark's JSON. The JSON lists each node of a tree directly before its children."""
+    """A node of Spark's JSON with its children. The JSON lists each node of a tree directly before
+    its children, so a tree takes its nodes from an iterator. ``name``: the class without its
+    package."""
 
     def __init__(self, nodes: Iterator[_Node]) -> None:
         self.node = next(nodes)
@@ -85,6 +87,8 @@ def demands_of_plan(plan: str, views: Collection[str]) -> dict[str, Demand]:
 
 
 def _needed_columns(ids: Mapping[str, int], mentioned: Collection[int]) -> frozenset[str]:
+    """Return the lower-cased names of a relation's columns that the plan mentions. ``ids``: the
+    columns' ids by name; ``mentioned``: the ids that the plan mentions."""
     return frozenset(name.lower() for name, number in ids.items() if number in mentioned)
 
 
@@ -164,6 +168,7 @@ def _comparison(tree: _Tree) -> Comparison | None:
 
 
 def _column(tree: _Tree) -> str | None:
+    """Return the lower-cased name of the column that the tree is; None for any other tree."""
     return _name(tree) if tree.name == "AttributeReference" else None
 
 

@@ -94,9 +94,10 @@ def frame(
     spark: SparkSession, text: Text, views: Views, args: Args = None,
     time: StatementTime | None = None, *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
-    """Return the lazy DataFrame of a composed query. If a subquery may be correlated, so that Spark
-    would prune the columns of events, the query reads views that Spark cannot look into; this may
-    take a second analysis.
+    """Let Spark analyse a composed query, and return its lazy DataFrame.
+
+    A subquery that may be correlated could make Spark prune the event columns of a view. Then the
+    query is analysed, again if need be, over views that Spark cannot look into.
 
     Args:
         spark: The Spark session.
@@ -124,6 +125,8 @@ def _analyse_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, time: StatementTime | None = None,
     *, runs: bool = False,
 ) -> DataFrame:  # fmt: skip
+    """Analyse a query, and return its lazy DataFrame, which can still be used when the temporary
+    views are gone. ``time``: the time that its clocks show; None: the time when it runs."""
     with _query_rows(spark, text, views, args, runs=runs) as rows:
         return settle(rows if time is None else time.replace_clocks(rows))
 
@@ -132,7 +135,8 @@ def _analyse_rows(
 def _query_rows(
     spark: SparkSession, text: Text, views: Views, args: Args, *, runs: bool = False
 ) -> Iterator[DataFrame]:
-    """Analyse a query. The views that it needs exist inside of the ``with`` block."""
+    """Analyse a query and yield its DataFrame. The temporary views exist only inside of the
+    ``with`` block, and Spark's errors there are raised as ours."""
     with mapped_errors(text), query_over_views(spark, text.sql, views, args, runs=runs) as rows:
         yield rows
 
@@ -257,7 +261,8 @@ def violation_summary(rows: DataFrame, condition: str, example: str) -> DataFram
 
 
 def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
-    """Select expressions from rows. The expressions mean the same in every session."""
+    """Return a lazy DataFrame of SQL expressions over rows. They are analysed under fixed settings,
+    so that they mean the same in every session."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
         return settle(select(rows, *expressions))
 
@@ -280,12 +285,13 @@ def derived_rows(
 
 
 def mark_chars(rows: DataFrame, derived: DerivedView) -> DataFrame:
-    """Mark the CHAR columns of a view, so that Spark compares them as CHAR."""
+    """Return the rows of a view with its CHAR columns marked, so that Spark compares them as CHAR;
+    the same rows if the view has none."""
     return rows if derived.chars is None else mark_char_columns(rows, derived.chars)
 
 
 def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
-    """Return the views that a text names."""
+    """Return those of the views, by name, whose names are in a text."""
     return {name: view for name, view in views.items() if name in text.sql}
 
 
@@ -351,6 +357,7 @@ def no_log() -> Iterator[None]:
     thread = threading.get_ident()
 
     def is_logged(record: LogRecord) -> bool:
+        """Whether a record is of another thread, or is no error of a query and no Ctrl-C."""
         is_suppressed = record.name == _ERRORS_OF_QUERIES or str(record.msg).startswith(
             _CTRL_C_LOGS
         )
@@ -384,7 +391,7 @@ def _converted_error(
 
 
 def _message_without_sql(error: Any) -> str:
-    """Spark's message, without the parts that are about the composed text."""
+    """Return Spark's message, without the parts that are about the composed text."""
     message = _NOISE.sub("", str(error)).strip()
     return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
 
@@ -421,6 +428,8 @@ def _without_own_names(message: str) -> str:
     """Return a message of Spark's without our own columns, views and SQL."""
 
     def users_names(match: re.Match[str]) -> str:
+        """Return a list of names in a message, in its brackets, without the names of our own
+        views."""
         names = re.findall(_NAMES, match[1])
         return f"[{', '.join(name for name in names if f'`{VIEW_PREFIX}' not in name)}]"
 

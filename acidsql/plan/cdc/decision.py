@@ -68,8 +68,8 @@ class CdcViews:
 
 def decide_by_join(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the query that decides what each key's records do to the target's row and to the
-    state table's (SCD type 1), with its reduced form. Its ``source`` is the view over the folded
-    records."""
+    state table's (SCD type 1). The result also has the query that first drops the tables' rows of
+    other keys (``reduced``). Its ``source`` is the view over the folded records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
         _decision_query(
@@ -87,7 +87,8 @@ def decide_by_join(rules: CdcRules, context: RewriteContext, sides: CdcViews) ->
 def keyed_query(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, full_query: Text, reduced_query: Text
 ) -> EventQuery:
-    """Return the event query that decides about the folded records' keys, with its reduced form.
+    """Return the event query that decides about the folded records' keys: ``full_query``, with
+    ``reduced_query`` as its reduced form.
 
     Args:
         rules: The statement's rules.
@@ -212,6 +213,8 @@ def _joined_columns(rules: CdcRules, context: RewriteContext, sides: CdcViews) -
 
 
 def _key_condition(keys: Sequence[Column], alias: str) -> str:
+    """Return SQL that tells whether a row of the table ``alias`` has the keys of the folded record
+    ``f``."""
     return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
 
 
@@ -346,8 +349,8 @@ def _decision_query(
 
 
 def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
-    """Add FROM to a query: a relation to which each step adds columns, computed from the columns of
-    earlier steps."""
+    """Append FROM to the query ``text``: a relation to which each step adds columns, computed from
+    the columns of earlier steps. Return ``text``."""
     for columns in reversed(steps):
         text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
     return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))

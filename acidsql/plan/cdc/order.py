@@ -21,14 +21,12 @@ _WIDER = (("float", "double"), ("date", "timestamp"))
 def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
     """Return SQL of an order value in its plain form, and the form's type. Equal moments and
     numbers of different types become one type: BIGINT for integers and TIMESTAMPs, DOUBLE for
-    FLOAT, and structs field by field.
+    FLOAT, and structs field by field. Return None if values of this type have no order, or cannot
+    be stored.
 
     Args:
         sql: The value, a column or a field.
         kind: The value's type.
-
-    Returns:
-        None if values of this type have no order, or cannot be stored.
     """
     if kind.collation:
         return None  # columns of tables compare byte by byte
@@ -89,7 +87,7 @@ def as_struct(parts: Sequence[tuple[str, HiveType]]) -> tuple[str, HiveType]:
 
 
 def struct_sql(values: Sequence[str]) -> str:
-    """Return SQL of an order value with several parts."""
+    """Return SQL of an order value with several parts, a struct with the fields f1, f2 …."""
     fields = ", ".join(f"'f{number}', {sql}" for number, sql in enumerate(values, 1))
     return f"named_struct({fields})"
 

@@ -247,7 +247,7 @@ _EVENTS = {
 def _both_event_queries(
     context: RewriteContext, state: Table, rules: CdcRules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
-    """Return the event queries (insert and delete events) of the target and of the state table,
+    """Return the event query (insert and delete events) of the target and that of the state table,
     over the view of the decisions.
 
     ``is_first``: both tables have no rows yet, so all events are inserts.

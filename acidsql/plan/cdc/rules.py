@@ -82,8 +82,8 @@ class CdcRules:
 
 
 def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> CdcRules:
-    """Bind a statement's clauses, and the properties of its target that take the place of missing
-    ones, to columns.
+    """Return the rules that a statement's clauses give, and the properties of its target in the
+    place of missing clauses, with all names resolved to columns.
 
     Args:
         statement: The statement.
@@ -413,6 +413,7 @@ def _contradiction_error(
 def _missing_column_error(
     context: RewriteContext, span: Span, name: str, problem: str, advice: str = ""
 ) -> AnalysisError:
+    """Return the error for a column that is missing: ``problem``, the name, and ``advice``."""
     return _error(
         context, span, "UNRESOLVED_COLUMN", "42703", f"{problem} '{name}'. {advice}".rstrip()
     )
@@ -421,6 +422,7 @@ def _missing_column_error(
 def _error(
     context: RewriteContext, span: Span, condition: str, sqlstate: str, message: str
 ) -> AnalysisError:
+    """Return an AnalysisError whose caret is at ``span``."""
     return AnalysisError(
         message, context.text, span.start, span.end, condition=condition, sqlstate=sqlstate
     )

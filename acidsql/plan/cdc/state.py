@@ -45,8 +45,8 @@ _BUCKETS = 4  # of the state table of a target without buckets
 def find_or_plan_state(
     context: RewriteContext, statement: AutoCdc, rules: CdcRules, folded: CdcFold, resolve: Resolve
 ) -> tuple[Table, bool]:
-    """Find the state table of the target and check that it fits this statement, or plan a new one
-    if AUTO CDC has made none yet. Nothing is created.
+    """Return the state table of the target after a check that it fits this statement, or the
+    definition of a new one if AUTO CDC has made none yet. Nothing is created.
 
     Returns:
         The state table, and whether it must still be created.
@@ -101,7 +101,7 @@ def need_own_table(
     Args:
         target: The target.
         name: The name of the table beside the target.
-        table: The table of this name.
+        table: The table of this name; None: there is none.
         text: The statement; None: there is none.
         place: The target's place in the statement.
 
@@ -145,7 +145,8 @@ def is_state(state: Table) -> bool:
 
 
 def tombstone_retention(properties: Mapping[str, str]) -> int | None:
-    """How long a target's state table keeps deletes, in ms; None: for ever. Raises SettingError."""
+    """Return how long a target's state table keeps deletes, in ms; None: for ever. Raises
+    SettingError."""
     text = declared_retention(properties)
     return None if text is None else _RETENTION.read(text)
 
@@ -157,8 +158,8 @@ def declared_retention(properties: Mapping[str, str]) -> str | None:
 
 
 def now_sql(ago_ms: int = 0) -> str:
-    """Return SQL of the time, or of an earlier time, by this machine's clock, for the column
-    ``at``."""
+    """Return SQL of the time in UTC, or of the time ``ago_ms`` earlier, by this machine's clock in
+    whole seconds, for the column ``at``."""
     now = datetime.now(UTC)
     moment = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
     return f"TIMESTAMP_NTZ '{moment:%Y-%m-%d %H:%M:%S}'"
@@ -182,6 +183,7 @@ def _check_value_columns(
     in name or type from those in the state table, which keeps earlier records (SCD type 2)."""
 
     def drift_error(message: str) -> AnalysisError:
+        """Return the error COLUMNS_DRIFT; the message is the end of a sentence."""
         return AnalysisError(
             f"{state.name} keeps earlier records, which had {message}",
             context.text, statement.target.span.start, statement.target.span.end,
@@ -210,6 +212,8 @@ def _check_value_columns(
 
 
 def _types(columns: tuple[Column, ...]) -> str:
+    """Return the names and types of columns as one text, in the order of the names, for
+    comparison."""
     return ", ".join(sorted(f"{column.name} {column.type}" for column in columns))
 
 
@@ -296,6 +300,8 @@ def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
 
 
 def _free_name(name: str, taken_names: set[str]) -> str:
+    """Return the name, with as many underscores behind it as it needs to differ from all taken
+    names."""
     while name in taken_names:
         name += "_"
     return name

@@ -51,8 +51,8 @@ _SHORT = 10_000  # characters
 
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
-    """Return the source of a MERGE as a view, so that all readings of the source read the same
-    files.
+    """Return the source of a MERGE as a view over a query, which all readings of the source read,
+    so that they read the same files.
 
     Return None if the statement has a WITH clause and a subquery, which may read the WITH's tables.
     Then the statement stays one query, in which the source occurs once.
@@ -78,8 +78,9 @@ def _is_short(statement: Merge, text: str) -> bool:
 def plan_merge(
     statement: Merge, context: RewriteContext, source_view: str | None, derived: DerivedView | None
 ) -> EventQuery:
-    """Rewrite a MERGE to one query for its events (insert and delete events, and marks of matches),
-    with its reduced form if there is one. Spark analyses the source and the joined rows.
+    """Rewrite a MERGE to one query for its events (insert and delete events, and marks of matches).
+    If possible, the result also has a query for the same events that drops target rows without a
+    partner before the join (``reduced``). Spark analyses the source and the joined rows.
 
     Args:
         statement: The statement.
@@ -102,7 +103,7 @@ def plan_merge(
     alias, on = statement.qualifier, statement.on
     predicate = (
         ANYTHING
-        if _reads_all(statement)
+        if _has_not_matched_by_source(statement)
         else condition_predicate(context.text, context.table, alias, on)
     )
     context = evolution.evolve_for_merge(statement, context, fields)
@@ -110,7 +111,7 @@ def plan_merge(
     bound = [bind_clause(clause, statement, context, fields, terms) for clause in statement.clauses]
     target = context.new().raw(context.standin)
     pairs = joined_rows(statement, context, target, source, bound)
-    events = _events(context, bound, dict(context.analyse(pairs)))
+    events = _event_columns(context, bound, dict(context.analyse(pairs)))
     mode, query = _write_mode(statement), _acting_pairs(statement, context, events, pairs)
     if derived is None:
         return EventQuery(context.table, query, mode, hints=Hints(target_predicate=predicate))
@@ -151,7 +152,7 @@ def _reduced_query(
     right if the source gives the same rows both times.
     """
     alias = quote(statement.qualifier)
-    if _reads_all(statement) or has_subquery(context.text, statement.on):
+    if _has_not_matched_by_source(statement) or has_subquery(context.text, statement.on):
         return None
     joining = joining_columns(statement, context, fields, terms)
     if not joining:
@@ -168,13 +169,15 @@ def _reduced_query(
     return ReducedQuery(_acting_pairs(statement, context, events, pairs), joining, partitions)
 
 
-def _reads_all(statement: Merge) -> bool:
-    """Whether target rows without a partner in the source matter, too."""
+def _has_not_matched_by_source(statement: Merge) -> bool:
+    """Whether the statement has a WHEN NOT MATCHED BY SOURCE clause, so that target rows without a
+    partner in the source matter, too."""
     return any(clause.matched is Matched.NOT_MATCHED_BY_SOURCE for clause in statement.clauses)
 
 
 def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -> Text:
-    """Return the source with a hint that makes Spark broadcast it."""
+    """Return the source as a relation with its alias, and with a hint that makes Spark broadcast
+    it."""
     name = quote(source_name(statement))
     text = context.new().raw(f"(SELECT /*+ BROADCAST({name}) */ * FROM ").add(source)
     return text.raw(f") AS {name}")
@@ -194,6 +197,7 @@ def _source_text(
 ) -> Text:
     """Compose the source as a relation with its alias, and a column `PRESENT` that is true.
 
+    ``view``: the stand-in of a source that is a table's name; None: the user's text of the source.
     ``is_sealed``: Spark evaluates each source row once (``repeatable.prevent_reevaluation``).
     """
     columns = f"*, true AS {PRESENT}"
@@ -211,7 +215,7 @@ def _source_text(
     return text.raw(f"\n) AS {alias}")
 
 
-def _events(
+def _event_columns(
     context: RewriteContext, bound_clauses: Sequence[BoundClause], pair_types: dict[str, HiveType]
 ) -> list[Text | str]:
     """Return SQL of the columns of a MERGE's events, over the joined pairs: the row's key, the

@@ -75,7 +75,8 @@ def joined_rows(
 
 
 class _Layers:
-    """Composes the layers of one MERGE, from the inside out.
+    """Composes the layers of one MERGE, from the inside out. The three layers are composed in the
+    order of their methods: each notes which columns it passes on to the next.
 
     Args:
         statement: The statement.
@@ -146,14 +147,16 @@ class _Layers:
         return text.raw(f"\n)) AS {quote(self._statement.qualifier)}")
 
     def _virtual(self) -> tuple[str, ...]:
+        """Return the virtual columns of the target's stand-in: ``row__id`` and those that the text
+        names."""
         return target_virtual_columns(
             self._context.text, self._context.table_before or self._context.table
         )
 
     def _clause_columns(self, matched: Matched, context: RewriteContext) -> list[Text | str]:
-        """Return SQL of two things: the number of the clause that applies so far, and the values of
-        the clauses of the kind ``matched``; [] if there are no such clauses. The columns' names are
-        noted for the next layer.
+        """Return the columns, as SQL with names, that a layer adds for the clauses of the kind
+        ``matched``: the number of the clause that applies so far, then each clause's values; [] if
+        there are no such clauses. Their names are noted for the next layer.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
         """

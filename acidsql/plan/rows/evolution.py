@@ -43,8 +43,9 @@ _FAMILIES = ({"tinyint", "smallint", "int", "bigint"}, {"float", "double"}, {"de
 
 
 def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteContext:
-    """Return the context of an INSERT WITH SCHEMA EVOLUTION, whose target gets the columns of the
-    source; without that clause, the same context.
+    """Return the context of an INSERT WITH SCHEMA EVOLUTION, whose target also has the columns of
+    the source, which Spark analyses; without that clause, the same context. The catalog is not
+    changed.
 
     Raises:
         AnalysisError: A new column has a type that cannot be stored, or a struct of a Parquet table
@@ -60,8 +61,9 @@ def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteCont
 
 
 def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) -> RewriteContext:
-    """Return the context of a MERGE WITH SCHEMA EVOLUTION, whose target gets the columns that its
-    clauses name, and new fields of structs; without that clause, the same context.
+    """Return the context of a MERGE WITH SCHEMA EVOLUTION, whose target also has the columns that
+    its clauses name, and new fields of structs; without that clause, the same context. The catalog
+    is not changed.
 
     ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
     has a column of the same name.
@@ -100,8 +102,8 @@ def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) 
 
 
 def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteContext:
-    """Return the context of an UPDATE whose target gets the columns of ADD COLUMNS … WITH VALUES;
-    for any other UPDATE, the same context.
+    """Return the context of an UPDATE whose target also has the columns of ADD COLUMNS … WITH
+    VALUES; for any other UPDATE, the same context. The catalog is not changed.
 
     Raises:
         AnalysisError: Another session has added a column of this name meanwhile.
@@ -159,6 +161,8 @@ def _need_distinct_names(context: RewriteContext, fields: Fields, place: Span) -
 
 
 def _assigned_names(clause: MergeClause) -> Iterable[Name]:
+    """Return the names that a clause of MERGE assigns, by SET or by the list of an INSERT; () for
+    other clauses."""
     if isinstance(clause.action, UpdateAction):
         return [assignment.target for assignment in clause.action.assignments]
     return (clause.action.columns or ()) if isinstance(clause.action, InsertAction) else ()
@@ -184,6 +188,8 @@ def _evolve(context: RewriteContext, source: Fields, place: Span) -> RewriteCont
 
 
 def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
+    """Return the context with ``table`` as its target; the stand-in, if there is one, gets the
+    columns of ``table``, and ``table_before`` is the target so far."""
     standin = context.standin and _evolved_standin(table, context)
     return replace(context, table=table, standin=standin, table_before=context.table)
 
@@ -266,7 +272,7 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
     """
     check_fields(name.lower(), kind, text, place)
     try:
-        return Column(name.lower(), storable(kind))
+        return Column(name.lower(), storable_type(kind))
     except FormatError as error:
         raise AnalysisError(
             f"The query's column '{name}' cannot be stored: {error.message}.",
@@ -275,8 +281,9 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
         ) from None  # fmt: skip
 
 
-def storable(kind: HiveType) -> str:
-    """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock."""
+def storable_type(kind: HiveType) -> str:
+    """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock. Raise
+    FormatError if the type cannot be stored."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 
 

@@ -195,7 +195,7 @@ def _source_query_and_length(
 
 
 def source_query(statement: Insert, context: RewriteContext) -> Text:
-    """Return the query of an INSERT … SELECT. It may have a WITH clause, too."""
+    """Return the query of an INSERT … SELECT, behind its WITH clause if it has one."""
     if statement.ctes is None:
         return context.new().verbatim(statement.source.span)
     return context.new(statement.ctes).user(statement.source.span)
@@ -248,6 +248,8 @@ def _default(context: RewriteContext, column: Column) -> str:
 def _check_row(
     context: RewriteContext, insert_columns: InsertColumns, row: Sequence[object], values: Values
 ) -> None:
+    """Raise AnalysisError if a row of VALUES has more or fewer values than the INSERT fills
+    columns."""
     if len(row) != len(insert_columns.from_source):
         fields = [("", HiveType("void"))] * len(row)
         _check_count(context, insert_columns.from_source, fields, values.span)

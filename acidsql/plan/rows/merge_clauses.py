@@ -15,7 +15,7 @@ from acidsql.plan.rows.event_query import (
     omitted_value,
     update_action,
 )
-from acidsql.plan.rows.new_values import NewValue, set_values, stated_value
+from acidsql.plan.rows.new_values import NewValue, assigned_values, stated_value
 from acidsql.sql.binder import bind_assignments, bind_insert
 from acidsql.sql.parsed.statements import (
     Action,
@@ -33,7 +33,8 @@ PRESENT = f"{ew.PREFIX}present"  # true in each source row, NULL in a target row
 
 @dataclass(frozen=True, slots=True)
 class BoundClause:
-    """A clause with its columns resolved, and the new values that it gives to them."""
+    """A clause with its columns resolved, and the new values that it gives to them, in order.
+    ``table``: the target."""
 
     table: Table
     clause: MergeClause
@@ -48,7 +49,8 @@ class BoundClause:
 
     @property
     def action(self) -> int:
-        """What the clause does, as an action of ``event_records``."""
+        """What the clause does, as an action of ``event_records``: INSERT, DELETE, or that of an
+        update."""
         if self.is_update:
             return update_action(self.table, {new.column.name for new in self.values})
         return ew.DELETE if self.clause.action is Action.DELETE else ew.INSERT
@@ -61,7 +63,7 @@ def bind_clause(
     source: Fields,
     terms: Sequence[Term],
 ) -> BoundClause:
-    """Resolve the columns of one clause of a MERGE, and give the new values.
+    """Return one clause of a MERGE with its columns resolved, and with the new values.
 
     Args:
         clause: The clause.
@@ -87,8 +89,9 @@ def bind_clause(
 def _bind_update(
     clause: MergeClause, action: UpdateAction, statement: Merge, context: RewriteContext
 ) -> BoundClause:
+    """Resolve ``UPDATE SET a = value, …``."""
     bound = bind_assignments(context.text, context.table, statement.qualifier, action.assignments)
-    return BoundClause(context.table, clause, set_values(context, bound))
+    return BoundClause(context.table, clause, assigned_values(context, bound))
 
 
 def _bind_insert(
@@ -132,7 +135,7 @@ def _bind_star(
     for column in context.table.all_columns:
         name = _source_column_for(column, source, context, clause)
         if name is None:
-            _need_not_be_given(column, statement, context, clause)
+            _refuse_missing_column(column, statement, context, clause)
             continue
         is_placing = column in context.table.partition_columns
         if is_update and is_placing and (column.name, name) in equated_names:
@@ -173,13 +176,14 @@ def _source_column_for(
     )  # fmt: skip
 
 
-def _need_not_be_given(
+def _refuse_missing_column(
     column: Column, statement: Merge, context: RewriteContext, clause: MergeClause
 ) -> None:
-    """Raise AnalysisError if ``*`` needs a column that the source does not have.
+    """Raise AnalysisError if a clause with ``*`` cannot do without ``column``, which the source
+    does not have.
 
-    A new row gets the column's DEFAULT. WITH SCHEMA EVOLUTION, a changed row keeps its value, and
-    a new row gets NULL, but not as the value of a partition column.
+    A new row gets the column's DEFAULT. WITH SCHEMA EVOLUTION, a changed row keeps its value, and a
+    new row gets NULL, but not as the value of a partition column.
     """
     if clause.action is Action.UPDATE_ALL:
         may_lack = statement.evolves

@@ -62,7 +62,9 @@ def stated_value(
     return NewValue(column, place, place, fields)
 
 
-def set_values(context: RewriteContext, bound: Iterable[BoundAssignment]) -> tuple[NewValue, ...]:
+def assigned_values(
+    context: RewriteContext, bound: Iterable[BoundAssignment]
+) -> tuple[NewValue, ...]:
     """Return the new values of SET, in its order. Raise UnsupportedError for a window function."""
     return tuple(
         stated_value(context, assignment.column, assignment.value, assignment.fields)

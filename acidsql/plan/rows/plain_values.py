@@ -86,6 +86,7 @@ def _is_plain(table: Table) -> bool:
 
 
 def _is_plain_column(column: Column) -> bool:
+    """Whether a column allows NULL, and its type has no parts."""
     return column.nullable and not parse_type(column.type).children
 
 
@@ -145,16 +146,21 @@ def _decimal(literal: str) -> Decimal:
 
 
 def _texts(literals: Sequence[str], column_type: HiveType) -> _Values:
+    """Return the texts of string literals, with None for NULL; None if one is another literal."""
     if not all(x[0] == "'" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else x[1:-1] for x in literals]
 
 
 def _booleans(literals: Sequence[str], column_type: HiveType) -> _Values:
+    """Return the bools of literals TRUE and FALSE, with None for NULL. Raise KeyError for
+    others."""
     return [None if _is_null(x) else _TRUTH[x.lower()] for x in literals]
 
 
 def _dates(literals: Sequence[str], column_type: HiveType) -> _Values:
+    """Return the dates of literals DATE '…', with None for NULL; None if one is another literal.
+    Raise ValueError for a day that does not exist."""
     if not all(x[0] in "dD" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else date.fromisoformat(x[-11:-1]) for x in literals]

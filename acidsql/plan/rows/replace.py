@@ -97,8 +97,8 @@ def _checked_condition(context: RewriteContext, where: Span) -> Text:
 def _need_boolean(
     context: RewriteContext, where: Span, condition: Text, target_relation: Text
 ) -> None:
-    """Raise AnalysisError if the condition of REPLACE WHERE is no BOOLEAN. ``target_relation``:
-    the target's rows."""
+    """Let Spark analyse the condition of REPLACE WHERE; raise AnalysisError if it is neither a
+    BOOLEAN nor NULL. ``target_relation``: the target's rows."""
     condition_fields = context.analyse(
         context.new().raw("SELECT ").add(condition).raw(" FROM ").add(target_relation)
     )
@@ -134,18 +134,23 @@ def _new_rows(context: RewriteContext, inserts: Text) -> Text:
 
 
 def _insert_events(context: RewriteContext, new_relation: str, action: Text) -> Text:
+    """Compose a query for the insert events of the rows of ``new_relation``: no old row,
+    ``action``, and the values."""
     columns: list[Text | str] = [f"NULL AS {key}" for key in ew.KEYS]
     columns += [context.new().add(action).raw(f" AS {ew.ACTION}"), *_values(context)]
     return context.new().raw("SELECT ").commas(columns).raw(f"\nFROM {new_relation}")
 
 
 def _delete_events(context: RewriteContext, old_relation: Text, target_alias: str) -> Text:
+    """Compose a query for the delete events of the rows of ``old_relation``, with NULLs as
+    values."""
     columns = [*key_columns(target_alias), str(ew.DELETE), *(["NULL"] * len(_values(context)))]
     return context.new().raw("SELECT ").commas(list(columns)).raw("\nFROM ").add(old_relation)
 
 
 def _values(context: RewriteContext) -> list[str]:
-    """Return the columns of a new row in an event query."""
+    """Return the names of the columns that hold a new row in an event query: data columns, then the
+    partition values."""
     table = context.table
     names = [quote(column.name) for column in table.columns]
     return names + [f"{ew.VALUE}{ordinal}" for ordinal in range(len(table.partition_columns))]

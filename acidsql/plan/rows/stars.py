@@ -110,6 +110,7 @@ def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
 
 
 def _is_argument(text: str, star: Star, expression: Span) -> bool:
+    """Whether a ``*`` is an argument of a function by itself: a comma or a bracket follows."""
     tokens_after = tokenize(text, Span(star.span.end, expression.end))
     return star.kind is StarKind.ARGUMENT and tokens_after[0].text in (")", ",")
 

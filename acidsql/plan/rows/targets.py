@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from acidsql.errors import AcidSqlError, AnalysisError, SqlError, UnsupportedError
 from acidsql.plan.standins.names import NameResolver
-from acidsql.plan.standins.query import no_acid_table
+from acidsql.plan.standins.query import no_acid_table_error
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.effects import effect_and_name
 from acidsql.sql.parser import parse
@@ -50,7 +50,7 @@ _NEVER_OF_VIEWS = words("UPDATE DELETE MERGE TRUNCATE ALTER LOAD")
 
 
 class Targets:
-    """The targets of one session's statements.
+    """Explains the errors of one session's statements whose target is no ACID table.
 
     Args:
         spark: The Spark session.
@@ -114,7 +114,9 @@ class Targets:
         elif is_ours:
             foreign = self._names.find_foreign(target)
             return (
-                foreign.refused_error() if foreign else no_acid_table(".".join(target), text, place)
+                foreign.refused_error()
+                if foreign
+                else no_acid_table_error(".".join(target), text, place)
             )
         return None
 
@@ -137,6 +139,7 @@ def _target_parts(text: str) -> tuple[str, ...] | None:
     asked_names: list[tuple[str, ...]] = []
 
     def ask(parts: tuple[str, ...]) -> bool:
+        """Note the name, and say that it is no ACID table's."""
         asked_names.append(parts)
         return False
 

@@ -20,7 +20,7 @@ from acidsql.plan.rows.event_query import (
     update_action,
     value_name,
 )
-from acidsql.plan.rows.new_values import NewValue, column_values, set_values
+from acidsql.plan.rows.new_values import NewValue, assigned_values, column_values
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.binder import bind_assignments
 from acidsql.sql.parsed.statements import Update
@@ -38,7 +38,7 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
     """
     alias = statement.qualifier
     bound = bind_assignments(context.text, context.table, alias, statement.assignments)
-    new_values = {value_name(i): new for i, new in enumerate(set_values(context, bound))}
+    new_values = {value_name(i): new for i, new in enumerate(assigned_values(context, bound))}
     rows = _rows_to_change(statement, alias, new_values, context)
     types = dict(context.analyse(rows))
     values = column_values(context, new_values, types, lambda column: quote(column.name))

@@ -61,7 +61,7 @@ def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
     return c.take_name("the name of a table")
 
 
-def nothing_to_drop(name: Name, text: str) -> AnalysisError:
+def nothing_to_drop_error(name: Name, text: str) -> AnalysisError:
     """Return the error for DROP of a table or view that does not exist."""
     return AnalysisError(
         f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
@@ -74,11 +74,7 @@ def nothing_to_drop(name: Name, text: str) -> AnalysisError:
 
 def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_quoted: bool) -> None:
     """Raise UnsupportedError for ``ALTER DATABASE d SET LOCATION`` if ``is_ours`` says that
-    acidsql's metastore has d: only Spark's part of it would move. Other statements pass.
-
-    Raises:
-        UnsupportedError: ``is_ours`` says so of the database.
-    """
+    acidsql's metastore has d: only Spark's part of it would move. Other statements pass."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if not c.accept("ALTER") or not c.is_at_any(DATABASE_WORDS):
         return

@@ -16,7 +16,7 @@ from acidsql.acid.paths import is_name
 from acidsql.acid.table import Table, TableName
 from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import CatalogEntry, ForeignTable, acid_table, view_of
-from acidsql.plan.standins.query import VIEW_PREFIX, no_acid_table
+from acidsql.plan.standins.query import VIEW_PREFIX, no_acid_table_error
 from acidsql.plan.standins.view_text import ViewQuery, mark_view_name, need_table, split_view_mark
 from acidsql.sql.parsed.statements import Name
 from acidsql.sql.queries.references import mentioned_tables
@@ -51,19 +51,23 @@ class NameResolver:
 
     @property
     def current_database(self) -> str:
-        """The database of unqualified names. It is Spark's, so a name means the same to Spark."""
+        """The database of unqualified names, in lower case. It is Spark's, so a name means the same
+        to Spark."""
         return self._spark.catalog.currentDatabase().lower()
 
     def find(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> Table | None:
-        """Look an ACID table, or a view of ACID tables, up; None for any other name.
+        """Return the ACID table, or the view of ACID tables, of a name; None for any other name.
 
         ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
         """
         return self.acid_table_or_view(parts, self.find_entry(parts, at_a_glance=at_a_glance))
 
     def find_entry(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> CatalogEntry:
-        """Look the metastore's entry of a name up, whatever kind of table or view it is; None if
-        there is none, or for a temporary view or DataFrame. ``at_a_glance``: as in ``find``."""
+        """Return the metastore's entry of a name, whatever kind of table or view it is; None if
+        there is none, or for a temporary view or DataFrame.
+
+        ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
+        """
         if is_frame(parts) or (len(parts) == 1 and temporary.is_temp_view(self._spark, parts[0])):
             return None
         name = self.qualify(parts)
@@ -81,7 +85,7 @@ class NameResolver:
         return None if isinstance(entry, ForeignTable) else entry
 
     def find_readable(self, parts: tuple[str, ...]) -> Table | None:
-        """Look up what a query reads by a name: an ACID table, a plain table or a view of the
+        """Return what a query reads by a name: an ACID table, a plain table or a view of the
         metastore. None if there is none, or if Spark itself has a table or view of the name that it
         reads right.
 
@@ -121,20 +125,20 @@ class NameResolver:
         return False
 
     def require_table(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
-        """Look the ACID table up that a statement names.
+        """Return the ACID table that a statement names.
 
         ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
 
         Raises:
-            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or the
-                name is that of a view.
+            AnalysisError: TABLE_OR_VIEW_NOT_FOUND: there is no ACID table of this name. Or the name
+                is that of a view.
         """
         table = self.require_table_or_view(name, text, at_a_glance=at_a_glance)
         need_table(table, name, text)
         return table
 
     def require_table_or_view(self, name: Name, text: str, *, at_a_glance: bool = False) -> Table:
-        """Look the ACID table or view up that a statement names.
+        """Return the ACID table or view that a statement names.
 
         ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
 
@@ -143,12 +147,12 @@ class NameResolver:
         """
         table = self.find(name.parts, at_a_glance=at_a_glance)
         if table is None:
-            raise no_acid_table(".".join(name.parts), text, name.span)
+            raise no_acid_table_error(".".join(name.parts), text, name.span)
         return table
 
     def find_foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
-        """Look a table of the metastore up that is neither an ACID table nor a view that acidsql
-        reads; None if there is none."""
+        """Return the metastore's table of a name that is neither an ACID table nor a view that
+        acidsql reads; None if there is none."""
         name = self.qualify(parts)
         entry = None if name is None else self._tables.find(name)
         return entry if isinstance(entry, ForeignTable) else None
@@ -212,7 +216,9 @@ class NameResolver:
 
 
 class Glance:
-    """Looks each name of one statement up once. ``find_readable`` finds plain tables, too."""
+    """Looks each name of one statement up once, and remembers the result. ``find(parts)`` returns
+    the ACID table or view of a name, and ``find_readable(parts)`` also a plain table; None if there
+    is none. Constraints may be earlier ones."""
 
     def __init__(self, names: NameResolver) -> None:
         find_entry = cache(partial(names.find_entry, at_a_glance=True))
@@ -247,6 +253,11 @@ def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, 
 
 def need_name(part: str, name: Name, text: str) -> None:
     """Check the name of a new table or database. The name becomes the name of a directory, too.
+
+    Args:
+        part: The name without its database, in lower case.
+        name: The name in the statement, for the caret.
+        text: The statement.
 
     Raises:
         AnalysisError: Hive or Spark would refuse the name.

@@ -78,7 +78,9 @@ class Namesakes:
                     if not any(self._may_refer_to(inner, chain, length) for inner in inner_blocks):
                         yield Edit(chain.start, chain.ends[length - 1], quote(alias))
                     elif self._may_refer_further(block, chain, length):
-                        raise ambiguous_table_name(self.text, Span(chain.start, chain.ends[-1]))
+                        raise ambiguous_table_name_error(
+                            self.text, Span(chain.start, chain.ends[-1])
+                        )
                 if candidates and all(relation.at in self.tables for relation, _ in candidates):
                     break
                 inner_blocks.append(block)
@@ -113,11 +115,13 @@ class Namesakes:
 
     @cached_property
     def _name_counts(self) -> Counter[str]:
+        """How many relations, also outside of the query, have each name (in lower case)."""
         return Counter(
             [relation.name for relation in self.scan.qualifiers] + list(self.outer_names)
         )
 
     def _has_namesake(self, name: str) -> bool:
+        """Whether several relations have this name, whatever its case."""
         return self._name_counts[name.lower()] > 1
 
     @cached_property
@@ -151,7 +155,7 @@ class Namesakes:
         columns."""
         place = Span(chain.start, chain.ends[-1])
         if any(relation.at not in self.tables for relation, _ in candidates):
-            return ambiguous_table_name(self.text, place)
+            return ambiguous_table_name_error(self.text, place)
         return AnalysisError(
             f"{place.slice(self.text)} is ambiguous: several tables of that name have this column.",
             self.text, place.start, place.end,
@@ -184,6 +188,7 @@ class Namesakes:
         )
 
     def _has_column(self, relation: Qualifier, name: str) -> bool:
+        """Whether a relation is an ACID table with a column of this name (in lower case)."""
         table = self.tables.get(relation.at)
         return table is not None and any(column.name == name for column in table.all_columns)
 
@@ -241,7 +246,7 @@ class Namesakes:
         return names == full_name[len(full_name) - len(names) :]
 
 
-def ambiguous_table_name(text: str, place: Span) -> UnsupportedError:
+def ambiguous_table_name_error(text: str, place: Span) -> UnsupportedError:
     """Return the error for a qualifier that is also the name of another relation, or of a
     struct."""
     name = place.slice(text)

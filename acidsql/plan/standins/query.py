@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.virtual_columns import ROW__ID, TYPES, virtual_columns
 from acidsql.errors import AnalysisError, SqlError, UnsupportedError
-from acidsql.plan.standins.namesakes import Namesakes, ambiguous_table_name
+from acidsql.plan.standins.namesakes import Namesakes, ambiguous_table_name_error
 from acidsql.plan.standins.standins import VIEW_PREFIX as VIEW_PREFIX
 from acidsql.plan.standins.standins import StandIn as StandIn
 from acidsql.plan.standins.standins import acid_tables as acid_tables
@@ -105,7 +105,7 @@ def rewrite(
             span = statement.source_name.span
             draft.edits.append(Edit(span.start, span.end, frame_sql(text, span)))
         elif table is not None:
-            source_view = draft.stand_in(
+            source_view = draft.add_standin(
                 table, source_virtual_columns(text, statement, resolve)
             ).view
     edits = draft.edits
@@ -122,7 +122,7 @@ def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
         SqlError: A view's text cannot be read, a view reads itself, or views are nested too deeply.
     """
     draft = _Draft("", resolve)
-    draft.stand_in(view)
+    draft.add_standin(view)
     return tuple(draft.standins)
 
 
@@ -164,8 +164,8 @@ def argument_name(number: int) -> str:
 
 def _references(text: str, statement: Statement, double_quoted: bool) -> Iterator[References]:
     """Yield the scan (relations, blocks, stars) of each part of a statement that may contain
-    queries: the whole text, or, for UPDATE, DELETE and MERGE, the WITH clause, each expression, and
-    a source that is a query. RETURNING is left out."""
+    queries: the whole text, but of an INSERT not RETURNING; of UPDATE, DELETE and MERGE the WITH
+    clause, each expression, and a source that is a query; of AUTO CDC only such a source."""
     if isinstance(statement, AutoCdc):  # its expressions have no subqueries
         if statement.source_name is None:
             yield references(text, statement.source, double_quoted_identifiers=double_quoted)
@@ -230,7 +230,9 @@ def _target_prefix_edits(
             if any(
                 slice_namesakes.hides_column(edit.start, qualifier) for slice_namesakes in namesakes
             ):
-                raise ambiguous_table_name(text, Span(edit.start, edit.end + len(qualifier[1])))
+                raise ambiguous_table_name_error(
+                    text, Span(edit.start, edit.end + len(qualifier[1]))
+                )
             yield edit
 
 
@@ -252,6 +254,7 @@ def database_prefix_edits(
 
 
 def _spans(values) -> Iterator[Span]:  # type: ignore[no-untyped-def]
+    """Yield those of the values that are places in the text. DEFAULT is none."""
     return (value for value in values if isinstance(value, Span))
 
 
@@ -296,7 +299,7 @@ class _Draft:
             if table is None:
                 continue
             virtual_names = mentioned_by_block.get(reference.block, ())
-            standin = self.stand_in(
+            standin = self.add_standin(
                 table,
                 virtual_names,
                 as_of=parse_as_of(text, table, reference),
@@ -314,9 +317,11 @@ class _Draft:
         return namesakes
 
     def _find_table(self, parts: tuple[str, ...]) -> Table | None:
+        """Return the ACID table, or view, of a name in this text, or None. In the query of a view
+        it is no temporary table."""
         return self.resolve(mark_view_name(parts) if self.enclosing_views else parts)
 
-    def stand_in(
+    def add_standin(
         self,
         table: Table,
         virtual_names: Collection[str] = (),
@@ -382,7 +387,7 @@ class _Draft:
         call = parse_table_changes(self.text, span)
         table = self._find_table(call.parts)
         if table is None or not table.is_transactional:
-            raise no_acid_table(call.name, self.text, call.name_span)
+            raise no_acid_table_error(call.name, self.text, call.name_span)
         enclosing_view = self.enclosing_views[-1] if self.enclosing_views else None
         self.standins.append(
             StandIn(view_name(), table, changes=call, enclosing_view=enclosing_view)
@@ -390,7 +395,7 @@ class _Draft:
         return Edit(span.start, span.end, self.standins[-1].view)
 
 
-def no_acid_table(name: str, text: str, span: Span) -> AnalysisError:
+def no_acid_table_error(name: str, text: str, span: Span) -> AnalysisError:
     """Return the TABLE_OR_VIEW_NOT_FOUND for a name in a statement that no ACID table has."""
     return AnalysisError(
         f"There is no ACID table '{name}'.",

@@ -74,11 +74,13 @@ def _is_filter_only(text: str, reference: Reference) -> bool:
 
 
 def _names(reference: Reference) -> set[str]:
+    """Return the alias ("" if there is none) and the last part of the name, in lower case."""
     return {name.lower() for name in (reference.alias or "", reference.parts[-1])}
 
 
 def except_edit(star: Star, names: str) -> Edit:
-    """Return the edit that adds columns to a ``*``'s EXCEPT list, or adds the list."""
+    """Return the edit that adds columns (SQL text ``a, b``) to a ``*``'s EXCEPT list, or adds such
+    a list."""
     if star.excepted is not None:
         return Edit(star.excepted.end, star.excepted.end, f", {names}")
     return Edit(star.span.end, star.span.end, f" EXCEPT ({names})")

@@ -37,12 +37,14 @@ _VIEW_MARK = ""  # before the parts of a name; no text has such a part
 
 
 def mark_view_name(parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Mark a name as one in the query of a view: it never means a session's temporary table."""
+    """Return a name marked as one in the query of a view: it never means a session's temporary
+    table."""
     return (_VIEW_MARK, *parts)
 
 
 def split_view_mark(parts: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
-    """Whether a name is marked as one in the query of a view, and the name without the mark."""
+    """Return whether a name is marked as one in the query of a view, and the name without the
+    mark."""
     is_marked = parts[:1] == (_VIEW_MARK,)
     return is_marked, parts[1:] if is_marked else parts
 
@@ -173,7 +175,7 @@ def qualify_tables(
 
 def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
     """Return the error of a query that reads a view, if the view's own query has an error. The
-    message names the innermost view; the caret is in the view's text."""
+    message names the view; an error that already names a view, an inner one, stays as it is."""
     if "view" in error.parameters:
         return error
     return type(error)(
@@ -183,8 +185,8 @@ def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
 
 
 def need_table(table: Table, name: Name, text: str) -> None:
-    """Raise AnalysisError, with the caret at ``name``, if what a statement names is a view, and it
-    needs a table. ``text``: the statement's."""
+    """Raise AnalysisError, with the caret at ``name``, if ``table``, which a statement names and
+    which must be a table, is a view. ``text``: the statement's."""
     if table.view is not None:
         raise AnalysisError(
             f"{table.name} is a view, and this statement needs a table. DROP VIEW, ALTER VIEW, "
@@ -196,8 +198,8 @@ def need_table(table: Table, name: Name, text: str) -> None:
 
 
 def need_view(table: Table, name: Name, text: str) -> None:
-    """Raise AnalysisError, with the caret at ``name``, if what a statement names (``table``) is a
-    table, and it needs a view. ``text``: the statement's."""
+    """Raise AnalysisError, with the caret at ``name``, if ``table``, which a statement names and
+    which must be a view, is a table. ``text``: the statement's."""
     if table.view is None:
         kind = "an ACID" if table.name.session_txn_id is None else "a temporary"
         raise AnalysisError(

@@ -193,21 +193,25 @@ def _can_upcast(source: HiveType, target: HiveType) -> bool:
     if source.kind in _UPCAST_ORDER and target.kind in _UPCAST_ORDER:
         return _UPCAST_ORDER.index(source.kind) <= _UPCAST_ORDER.index(target.kind)
     if target.kind == "decimal" and _is_number(source) and source.kind not in _FLOATS:
-        return _fraction(source) <= _fraction(target) and _digits_in(source) <= _digits_in(target)
+        return _fraction_digits(source) <= _fraction_digits(target) and _digits_by_spark(
+            source
+        ) <= _digits_by_spark(target)
     # A DECIMAL without a fraction, and with fewer digits than the integer type.
     is_whole_decimal = (
-        source.kind == "decimal" and target.kind in _INTEGERS and _fraction(source) == 0
+        source.kind == "decimal" and target.kind in _INTEGERS and _fraction_digits(source) == 0
     )
-    return is_whole_decimal and _digits_in(source) < _digits_in(target)
+    return is_whole_decimal and _digits_by_spark(source) < _digits_by_spark(target)
 
 
-def _fraction(number_type: HiveType) -> int:
+def _fraction_digits(number_type: HiveType) -> int:
+    """Return the number of digits behind the decimal point: a DECIMAL's scale, 0 for other
+    types."""
     return number_type.parameters[1] if number_type.kind == "decimal" else 0
 
 
-def _digits_in(number_type: HiveType) -> int:
-    """Return the greatest number of digits before the decimal point, but 20 for a BIGINT, as Spark
-    counts."""
+def _digits_by_spark(number_type: HiveType) -> int:
+    """Return the greatest number of digits before the decimal point as Spark counts them: 20 for a
+    BIGINT, for which ``_digits`` returns 19."""
     return 20 if number_type.kind == "bigint" else _digits(number_type)
 
 
@@ -221,7 +225,8 @@ def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
 
 
 def takes_literals(target: HiveType) -> bool:
-    """Whether a column takes string literals, though it takes no other strings."""
+    """Whether a column takes string literals, though it takes no other strings: a column of
+    numbers, DATE, TIMESTAMP or BOOLEAN."""
     return _is_number(target) or target.kind in ("date", "timestamp", "boolean")
 
 
@@ -256,7 +261,7 @@ class _Assignment:
         depth: int = 0,
         old_sql: str | None = None,
     ) -> str:
-        """Return SQL of the converted value.
+        """Return SQL of the converted value. The SQL fails the job at a value that does not fit.
 
         Args:
             sql: The value.

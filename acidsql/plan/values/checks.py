@@ -34,10 +34,11 @@ _WRITTEN = f"{ew.PREFIX}w"  # + ordinal: a data column as it is written
 _SHOWN_CHARACTERS = 100  # of a value in an error
 
 
-def quoted_in_backticks(text: str, condition: Span, *, double_quoted: bool) -> list[Edit]:
-    """Return edits that put names of a condition in backticks instead of ``"…"``.
+def backtick_edits(text: str, condition: Span, *, double_quoted: bool) -> list[Edit]:
+    """Return the edits that write each ``"…"`` in a condition which is a name as a name in
+    backticks. In a constraint ``"…"`` is a string.
 
-    ``double_quoted``: ``"…"`` is a name in this session. In a constraint it is a string.
+    ``double_quoted``: ``"…"`` is a name in this session; otherwise there are no edits.
     """
     tokens = tokenize(text, condition, double_quoted_identifiers=double_quoted)
     return [
@@ -55,8 +56,9 @@ def condition_over(table: Table, condition: Text) -> Text:
 
 
 def fixed_condition_over(table: Table, condition: Text) -> Text:
-    """Return a query that Spark also refuses (``INVALID_NON_DETERMINISTIC_EXPRESSIONS``) if the
-    condition need not be the same each time: a join could not be planned."""
+    """Return a query that Spark analyses without an error only if ``condition``, a BOOLEAN over the
+    columns of a table, is deterministic. The error is INVALID_NON_DETERMINISTIC_EXPRESSIONS,
+    because the condition is that of a join."""
     one_row = f"VALUES (1) AS {ew.PREFIX}one ({ew.PREFIX}n)"
     query = condition.new().raw(f"SELECT 1 FROM {_null_row_relation(table)}\nJOIN {one_row}\nON (")
     return query.add(condition).raw("\n)")

@@ -118,6 +118,8 @@ class Text:
         return Span(offsets[0], max(end, offsets[0]) + 1)
 
     def _copy(self, start: int, end: int) -> None:
+        """Append the user's text from ``start`` to ``end`` as it is, and note the copy in the
+        map."""
         if end > start:
             self._map.append((self._length, start, end - start))
             self.raw(self.source[start:end])

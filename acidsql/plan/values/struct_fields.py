@@ -41,8 +41,8 @@ class FieldRules:
     fills_missing: bool = False
 
     def ordinals(self, source: HiveType, target: HiveType, path: Sequence[str]) -> list[int | None]:
-        """Return the place in the source of each field of the target; None for a field that is
-        NULL.
+        """Return, for each field of the target, the ordinal of its field in the source; None for a
+        field that the source lacks, which becomes NULL.
 
         Args:
             source: The struct of the value.
@@ -50,8 +50,8 @@ class FieldRules:
             path: The names that lead to the struct, for messages.
 
         Raises:
-            TypeMismatchError: A field is missing, or the source has one more; two fields of the
-                source have the name of one of the target's.
+            TypeMismatchError: The source lacks a field and ``fills_missing`` is false, or has one
+                more; or two fields of the source have the name of one of the target's.
         """
         if self.matching is FieldMatching.BY_POSITION:
             return self._ordinals_by_position(source, target, path)
@@ -100,7 +100,8 @@ class FieldRules:
         return len({*map(self.fold_case, source.names)}) < len(source.names)
 
     def fold_case(self, name: str) -> str:
-        """Convert a name to the form in which the session compares names."""
+        """Return a name in the form in which the session compares names: in lower case, unless it
+        tells names apart by case."""
         return name if self.is_case_sensitive else name.lower()
 
     def _ordinals_by_position(
@@ -183,4 +184,5 @@ def _extra_fields(extra_names: Sequence[str], path: Sequence[str]) -> TypeMismat
 
 
 def _quoted(names: Sequence[str]) -> str:
+    """Return the names as a text ``'a', 'b'``."""
     return ", ".join(f"'{name}'" for name in names)

@@ -122,7 +122,7 @@ def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, .
 
 @lru_cache(maxsize=32)
 def _row_pattern(width: int) -> re.Pattern[str]:
-    """Return the pattern of a row in brackets of ``width`` literals, and of the comma or the end
-    behind it. Its groups are the literals, then the comma, which is not "," at the end."""
+    """Return the pattern of a row in brackets of ``width`` literals, and of the text behind it. Its
+    groups are the literals, then "," before another row, or the text up to the end."""
     values = f"{_S},{_S}".join([_LITERAL] * width)
     return re.compile(rf"\({_S}{values}{_S}\){_S}(,|;?{_S}\Z){_S}", re.ASCII)

@@ -18,9 +18,9 @@ from acidsql.plan.locking import exclusive_lock
 from acidsql.plan.standins.names import refuse_temporary
 from acidsql.plan.values.checks import (
     INVALID,
+    backtick_edits,
     condition_over,
     fixed_condition_over,
-    quoted_in_backticks,
 )
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.binder import require_column_of_ddl
@@ -300,7 +300,7 @@ class _Binder:
         is no BOOLEAN, has a subquery, an aggregate, a window or a generator function, or may have
         another value each time or in another session; SqlError if Spark cannot analyse it."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
-        edits = quoted_in_backticks(self.text, place, double_quoted=double_quoted)
+        edits = backtick_edits(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)
         if has_subquery(self.text, place):
             raise self._condition_error(

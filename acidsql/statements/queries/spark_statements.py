@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from acidsql.plan.analysis import lower
 from acidsql.plan.standins.foreign import (
     dropped_name,
-    nothing_to_drop,
+    nothing_to_drop_error,
     refuse_acid_tables,
     refuse_new_location,
 )
@@ -110,7 +110,7 @@ class SparkStatements:
             settings = self._context.txns.settings
             if settings.ignores_missing and not self._names.find_foreign(name.parts):
                 return empty_frame(self._spark)
-            raise nothing_to_drop(name, text)
+            raise nothing_to_drop_error(name, text)
         return self._run_verbatim(text, args)
 
     def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
