@@ -1,6 +1,8 @@
 """Rewrites a statement that changes rows to event queries, which run under any snapshot.
 
-This module puts the stand-ins in place and calls the rewrite of the statement's kind.
+An event query is a query whose rows are the insert and delete events of one table. A stand-in is a
+temporary view that takes the place of a table in the user's text. This module puts the stand-ins in
+place and calls the rewrite of the statement's kind.
 """
 
 from __future__ import annotations

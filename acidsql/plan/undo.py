@@ -1,7 +1,7 @@
 """Rewrites RESTORE and REVERT TRANSACTION: changes become the events that undo them.
 
-The query reads a stand-in with the changes. An inserted row becomes a delete event, a deleted row
-becomes an insert event, which has a new row id.
+The query reads a stand-in, a temporary view, with the changes. An inserted row becomes a delete
+event, a deleted row becomes an insert event, which has a new row id.
 """
 
 from __future__ import annotations

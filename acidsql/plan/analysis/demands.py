@@ -1,5 +1,8 @@
 """Reads the demands of a query on each stand-in from Spark's optimised plan.
 
+A stand-in is the view in the place of a table. A demand is which of its rows and columns the query
+needs.
+
 Spark pushes conditions down to the relations, through views, subqueries and joins. The query needs
 a row only if the row satisfies the Filter directly above its relation. This module reads the plan
 as Spark's JSON. From an expression that this module does not know, no demand follows.

@@ -1,8 +1,10 @@
 """The decision of AUTO CDC: what becomes of each key's newest record, in both tables.
 
-The query gives one row for each key. ``RowAct`` names the values of its columns ``act`` (of the
-target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE. ``twice`` tells
-that the target has several rows for one record; rows with one key also tell this.
+The order value of a record is its value of SEQUENCE BY. The floor is the order value of the newest
+record that truncated; what is not newer is stale. The state table has the order values that the
+target cannot tell. The query gives one row for each key. ``RowAct`` names the values of its columns
+``act`` (of the target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE.
+``twice`` tells that the target has several rows for one record; rows with one key also tell this.
 """
 
 from __future__ import annotations

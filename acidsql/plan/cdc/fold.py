@@ -49,11 +49,12 @@ NULL_SEQUENCE = "AUTOCDC_MICROBATCH_VALIDATION.NULL_SEQUENCE"
 
 @dataclass(frozen=True, slots=True)
 class CdcFold:
-    """The fold.
+    """The queries of the fold.
 
     Attributes:
-        query: The query.
-        faults: A query for the records as they are, each with ``FAULT``.
+        query: The fold: one row for each key.
+        faults: A query for the records as they are, each with the column ``FAULT``: the condition
+            of its error, or NULL.
         sequence: The type of the order values.
     """
 
@@ -66,7 +67,8 @@ def compose_fold(
     rules: CdcRules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> CdcFold:
     """Compose the query that gives one row for each key, and one for records that truncate: the
-    newest record, and what is wrong with the records. Also the query that shows bad records.
+    newest record, and counts of what is wrong with the records. Compose also the query that shows
+    bad records.
 
     Args:
         rules: The statement's rules.

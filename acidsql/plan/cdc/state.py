@@ -1,8 +1,9 @@
 """The state table of AUTO CDC: checks the existing table, or plans the table to create.
 
 Deletes that are older than ``acidsql.cdc.tombstone.retention`` of the target are forgotten. The
-floor is kept. With SCD type 2 the records that versions consist of are kept, too, because a late
-record may split a version. The __END_AT of a version tells the delete that ended it.
+floor, which is the order value of the newest truncation, is kept. With SCD type 2 the records that
+versions consist of are kept, too, because a late record may split a version. The __END_AT of a
+version tells the delete that ended it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Rewrites DELETE to a query whose rows are delete events."""
+"""Rewrites DELETE to a query whose rows are delete events.
+
+A delete event has the key of the row that it removes: the row id and the partition.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Keeps our own columns out of ``*`` in the expressions of UPDATE, DELETE and MERGE.
 
-The stand-ins of these statements have more columns than the tables: ``row__id`` and its fields,
-other virtual columns, the partition's directory, and MERGE's mark of a source row. Without an edit
-``hash(t.*) <> hash(s.*)`` would compare these, too.
+The stand-ins of these statements, which are temporary views in the places of the tables, have more
+columns than the tables: ``row__id`` and its fields, other virtual columns, the partition's
+directory, and MERGE's mark of a source row. Without an edit ``hash(t.*) <> hash(s.*)`` would
+compare these, too.
 """
 
 from __future__ import annotations

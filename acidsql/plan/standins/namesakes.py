@@ -1,10 +1,11 @@
 """Gives stand-ins distinct aliases if a statement has several relations of the same last name.
 
-Usually the stand-in of ``db.t`` has the alias ``t``, and ``db.t.c`` becomes ``t.c``. If the
-statement has another relation with the name ``t``, or an inner query's relation has a struct column
-``t``, then ``t.c`` could mean that one. Then the stand-in's alias is `` `db.t` ``, and so are the
-qualifiers of its columns. What columns other relations have is not known here. So a statement is
-refused in which that could make another column of ``t.c`` than Spark would.
+Usually the stand-in of ``db.t``, the view that takes its place, has the alias ``t``, and ``db.t.c``
+becomes ``t.c``. If the statement has another relation with the name ``t``, or an inner query's
+relation has a struct column ``t``, then ``t.c`` could mean that one. Then the stand-in's alias is
+`` `db.t` ``, and so are the qualifiers of its columns. What columns other relations have is not
+known here. So a statement is refused in which that could make another column of ``t.c`` than Spark
+would.
 """
 
 from __future__ import annotations
@@ -164,7 +165,8 @@ class Namesakes:
 
     def _may_refer_to(self, block: int, chain: Chain, length: int) -> bool:
         """Whether Spark may take a chain, or its last names behind the first ``length`` - 1, for a
-        column of one of the block's relations, or a field.
+        column of one of the block's relations, or a field. ``length``: how many leading names of
+        the chain are the name of the table that is meant.
 
         A relation that is no ACID table may have any column. One case is not considered: a struct
         with the database's name that contains a struct with the table's name.
@@ -181,7 +183,8 @@ class Namesakes:
 
     def _may_refer_further(self, block: int, chain: Chain, length: int) -> bool:
         """Whether Spark may take an unchanged dotted name for a column of another relation, in a
-        block, in one around it, or outside of the query."""
+        block, in one around it, or outside of the query. ``length``: how many leading names of the
+        chain are the name of the table that is meant."""
         outer_blocks = self.scan.enclosing_blocks(block)
         return chain.names[0] in self.outer_names or any(
             self._may_refer_to(outer_block, chain, length) for outer_block in outer_blocks

@@ -1,8 +1,9 @@
 """CHECK constraints: which text a condition has, and how the events of a statement are checked.
 
-A row breaks a constraint if the condition is false for the row; NULL is not false. The check is a
-part of the one query that yields the events (I9). So it sees each row as readers will see it, with
-all defaults and conversions, and a row that breaks a constraint fails the job before anything is
+The events of a statement are the rows that it inserts, and the keys of those that it deletes. A row
+breaks a constraint if the condition is false for the row; NULL is not false. The check is a part of
+the one query that yields the events (I9). So it sees each row as readers will see it, with all
+defaults and conversions, and a row that breaks a constraint fails the job before anything is
 published.
 """
 
