@@ -198,6 +198,7 @@ def _source_text(
     """Compose the source as a relation with its alias, and a column `PRESENT` that is true.
 
     ``view``: the stand-in of a source that is a table's name; None: the user's text of the source.
+    ``view``: the stand-in of a source that is a table's name; None: the user's text of the source.
     ``is_sealed``: Spark evaluates each source row once (``repeatable.prevent_reevaluation``).
     """
     columns = f"*, true AS {PRESENT}"
