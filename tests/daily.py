@@ -1,12 +1,13 @@
 """Which tests run: those of the day, or all.
 
-``make test`` runs the tests of the day. ``make test-all`` runs all tests. Two marks say what the
-day leaves out:
+``make test`` runs the tests of the day. ``make test-all`` runs all tests. Marks say what the day
+leaves out:
 
 - ``rare``: long, and each kind of fault that it finds is found by a shorter test, too
   (``make mutants`` proves it).
 - ``rotating(n)``: one of many like it, such as a death after each call of a statement. Each day
   runs one in ``n`` of a module's rotating tests, so that all have run after ``n`` days.
+- ``every_day``: it is neither, although its class or module is.
 
 A test whose file is named on the command line always runs.
 """
@@ -25,6 +26,7 @@ DAY = "ACIDSQL_TEST_DAY"
 MARKS = (
     "rare: left out of the tests of the day",
     "rotating(n): each day runs one in n of a module's rotating tests",
+    "every_day: a test of the day, although its class or module is rare or rotating",
 )
 
 
@@ -62,12 +64,14 @@ def choose_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     rotating_tests: Counter[tuple[Path, int]] = Counter()
     chosen, left_out = [], []
     for item in items:
-        is_chosen = item.get_closest_marker("rare") is None
-        if is_chosen and (rotation := item.get_closest_marker("rotating")) is not None:
-            group = (item.path, rotation.args[0])
-            is_chosen = (rotating_tests[group] + day) % rotation.args[0] == 0
+        is_chosen = item.path in named_files or item.get_closest_marker("every_day") is not None
+        if not is_chosen and item.get_closest_marker("rare") is None:
+            rotation = item.get_closest_marker("rotating")
+            days = 1 if rotation is None else rotation.args[0]
+            group = (item.path, days)
+            is_chosen = (rotating_tests[group] + day) % days == 0
             rotating_tests[group] += 1
-        (chosen if is_chosen or item.path in named_files else left_out).append(item)
+        (chosen if is_chosen else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen

@@ -20,6 +20,12 @@ def test_rare():
 def test_rotating(number):
     pass
 
+@pytest.mark.rotating(3)
+class TestClass:
+    @pytest.mark.every_day
+    def test_important(self):
+        pass
+
 def test_usual():
     pass
 """
@@ -28,7 +34,7 @@ CONFTEST = (
 )
 HOOK = "def pytest_collection_modifyitems(config, items): choose_tests(config, items)"
 ROTATING = {f"test_rotating[{number}]" for number in range(7)}
-ALL = {"test_rare", "test_usual", *ROTATING}
+ALL = {"test_rare", "test_usual", "test_important", *ROTATING}
 
 
 @pytest.fixture
@@ -42,14 +48,15 @@ def names_of_run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch):
     def run(*arguments: str, day: int = 0) -> set[str]:
         monkeypatch.setenv("ACIDSQL_TEST_DAY", str(day))
         ended = pytester.runpytest_subprocess("-v", "-p", "no:cacheprovider", *arguments)
-        return set(re.findall(r"::(\S+) PASSED", str(ended.stdout)))
+        return set(re.findall(r"::(test_\S+) PASSED", str(ended.stdout)))
 
     return run
 
 
 def test_a_day_runs_a_third_of_the_rotating_tests_and_three_days_all(names_of_run):
     days = [names_of_run("directory", day=day) for day in (739000, 739001, 739002)]
-    assert all("test_usual" in names and "test_rare" not in names for names in days)
+    assert all({"test_usual", "test_important"} <= names for names in days)
+    assert all("test_rare" not in names for names in days)
     chosen = [names & ROTATING for names in days]
     assert {len(names) for names in chosen} == {2, 3}
     assert set.union(*chosen) == ROTATING and sum(map(len, chosen)) == len(ROTATING)

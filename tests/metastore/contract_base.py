@@ -13,6 +13,15 @@ U = TableName("default", "u")
 SELECT, INSERT, UPDATE = Operation.SELECT, Operation.INSERT, Operation.UPDATE
 
 
+def every_day(contract):
+    """Mark the tests of a class, which other classes inherit, as tests of each day: a mark of the
+    class would be one of all that inherit from it."""
+    for name, method in vars(contract).items():
+        if name.startswith("test"):
+            pytest.mark.every_day(method)
+    return contract
+
+
 class Clock:
     """The store's clock, moved by hand; milliseconds."""
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from contract_base import INSERT, UPDATE, T, U, begin, on, table
+from contract_base import INSERT, UPDATE, T, U, begin, every_day, on, table
 from over_hive import needs
 
 from acidsql.acid.table import Partition
@@ -73,6 +73,7 @@ def fails_to_commit(statement, commit=PLAIN_COMMIT):
     return False
 
 
+@every_day
 class ConflictContract:
     # ── what meets what ──────────────────────────────────────────────────────────────────────
 

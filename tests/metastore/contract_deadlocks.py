@@ -1,7 +1,7 @@
 """The contract of ``check_lock`` if transactions wait for each other in a circle."""
 
 import pytest
-from contract_base import T, U, begin, exclusive, on, shared_read
+from contract_base import T, U, begin, every_day, exclusive, on, shared_read
 from over_hive import needs
 
 from acidsql.acid.table import TableName
@@ -33,6 +33,7 @@ def reason(store, txn):
     return shown
 
 
+@every_day
 class DeadlockContract:
     @needs("reasons of aborts")
     def test_the_youngest_of_a_circle_is_aborted_and_the_other_goes_on_at_once(self, store):

@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from contract_base import INSERT, SELECT, UPDATE, T, U, begin, exclusive, on, shared_read
+from contract_base import INSERT, SELECT, UPDATE, T, U, begin, every_day, exclusive, on, shared_read
 from over_hive import needs
 
 from acidsql.errors import TxnError
@@ -46,6 +46,7 @@ def waits(response):
     return response.state is LockState.WAITING
 
 
+@every_day
 class LockContract:
     @pytest.mark.parametrize("requested, earlier, expected", PAIRS)
     def test_a_lock_waits_as_in_hive_4(self, store, requested, earlier, expected):

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from contract_base import INSERT, T, U, begin, each_needs, seen, shared_read, table
+from contract_base import INSERT, T, U, begin, each_needs, every_day, seen, shared_read, table
 from contract_catalog import SALES
 from over_hive import needs
 
@@ -30,6 +30,7 @@ def taken_over(call):
 
 
 @each_needs("keeps_streams")
+@every_day
 class StreamContract:
     def test_a_commit_notes_its_batch_and_who_committed_it(self, store, reopen):
         txn = commit(store, FIRST)

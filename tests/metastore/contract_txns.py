@@ -7,6 +7,7 @@ from contract_base import (
     T,
     U,
     begin,
+    every_day,
     exclusive,
     on,
     seen,
@@ -21,6 +22,7 @@ from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
 from acidsql.metastore.interface import Commit, LockType, TxnState, TxnType
 
 
+@every_day
 class TxnContract:
     # ── life ─────────────────────────────────────────────────────────────────────────────────
 

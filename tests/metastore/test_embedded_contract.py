@@ -5,6 +5,9 @@ import servers
 from contract import MetastoreContract
 from kinds import KINDS, open_recycled
 
+# What differs by dialect runs every day on each kind: locks, conflicts, transactions, streams.
+ROTATING = pytest.mark.rotating(4)
+
 
 @pytest.mark.parametrize("kind", servers.KINDS)
 def test_a_server_for_the_suite_can_be_had(kind):
@@ -18,6 +21,7 @@ class TestSqlite(MetastoreContract):
         return open_recycled("sqlite", path, clock=clock)
 
 
+@ROTATING
 class TestPostgresql(MetastoreContract):
     __test__ = "postgresql" in KINDS
 
@@ -25,6 +29,7 @@ class TestPostgresql(MetastoreContract):
         return open_recycled("postgresql", path, clock=clock)
 
 
+@ROTATING
 class TestMariadb(MetastoreContract):
     __test__ = "mariadb" in KINDS
 
@@ -32,6 +37,7 @@ class TestMariadb(MetastoreContract):
         return open_recycled("mariadb", path, clock=clock)
 
 
+@ROTATING
 class TestMysql(MetastoreContract):
     __test__ = "mysql" in KINDS
 

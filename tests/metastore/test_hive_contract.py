@@ -22,6 +22,7 @@ ADDED = {"transactional_properties", "bucketing_version", "orc.compress"}
 WAREHOUSE = "/wh"  # where the contract puts its tables
 
 
+@pytest.mark.rotating(4)  # the contract of locks, conflicts, transactions, streams: every day
 class TestHive(MetastoreContract):
     lacks = hive_lacks() | {
         "locks of their transaction alone", "numbers from one", "limits of a session",
