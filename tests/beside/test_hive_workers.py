@@ -166,7 +166,7 @@ def test_a_worker_that_dies_before_its_commit_changes_no_row(both, monkeypatch, 
 
     monkeypatch.setattr(CompactionRun, "publish", publish)
     for name in ("mark_failed", "give_back", "abort_txn"):
-        monkeypatch.setattr(type(dying.metastore), name, lambda *_, **__: None)
+        monkeypatch.setattr(dying.metastore, name, lambda *_, **__: None)
     with pytest.raises(Died):
         worker.run_next()
     monkeypatch.undo()

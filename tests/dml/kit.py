@@ -74,7 +74,9 @@ def refused(acid: Any, statement: str, condition: str, at: str | None = None) ->
 def _opened(acid: Any) -> set[int]:
     """Open and aborted transactions, without the leases of reads."""
     found = acid.metastore.show_txns()
-    own = getattr(acid.metastore, "_own", {})  # a Hive Metastore does not tell who only reads
+    # A Hive Metastore does not tell who only reads.
+    parts = getattr(acid.metastore, "parts", None)
+    own = {} if parts is None else parts.server.own_txns
     readers = {number for number, txn in own.items() if txn.type is TxnType.READ_ONLY}
     return {txn.txn_id for txn in found if "lease" not in txn.agent_info} - readers
 

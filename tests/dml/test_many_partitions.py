@@ -255,7 +255,7 @@ def test_of_many_partitions_a_statement_locks_the_table(t, monkeypatch, most, lo
     "statement", ["SELECT count(*) FROM t", "INSERT INTO t VALUES (1, 'a', 1)"]
 )
 def test_each_statement_asks_the_store_for_the_partitions_once(t, monkeypatch, statement):
-    asked = calls_of(monkeypatch, type(t.metastore), "partitions")
+    asked = calls_of(monkeypatch, t.metastore, "partitions")
     t.sql(statement)
     assert len(asked) == 1
 

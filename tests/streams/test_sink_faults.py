@@ -39,12 +39,12 @@ class Fault:
         self.at, self.after, self.outage, self.count = at, after, outage, 0
 
     def _failing(self, method):
-        def call(store, *args, **keywords):
+        def call(*args, **keywords):
             self.count += 1
             hit = self.at and (self.count == self.at or (self.outage and self.count > self.at))
             if hit and not self.after:
                 raise MetastoreError("the request was lost")
-            answer = method(store, *args, **keywords)
+            answer = method(*args, **keywords)
             if hit:
                 raise MetastoreError("the reply was lost")
             return answer
@@ -54,7 +54,7 @@ class Fault:
 
 @pytest.fixture
 def fault(acid, monkeypatch):
-    return Fault(monkeypatch, type(acid.metastore))
+    return Fault(monkeypatch, acid.metastore)
 
 
 @pytest.fixture
@@ -110,11 +110,11 @@ def test_a_batch_that_has_timed_out_leaves_nothing_and_a_replay_may_have_other_r
     acid, run, monkeypatch
 ):
     acid.sql("CREATE TABLE t (id INT, v STRING)")
-    store, commit = type(acid.metastore), type(acid.metastore).commit_txn
+    store, commit = acid.metastore, acid.metastore.commit_txn
 
-    def late(self, txn_id, *more):
-        self.abort_txn(txn_id)  # as others do when its heartbeat has stopped
-        commit(self, txn_id, *more)
+    def late(txn_id, *more):
+        store.abort_txn(txn_id)  # as others do when its heartbeat has stopped
+        commit(txn_id, *more)
 
     with monkeypatch.context() as patch:
         patch.setattr(store, "commit_txn", late)
