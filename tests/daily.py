@@ -7,6 +7,8 @@ leaves out:
   (``make mutants`` proves it).
 - ``rotating(n)``: one of many like it, such as a death after each call of a statement. Each day
   runs one in ``n`` of a module's rotating tests, so that all have run after ``n`` days.
+- ``rotating(n, whole=True)``: its module needs something that takes long to start, such as a
+  server. All its rotating tests run on one day in ``n``.
 - ``every_day``: it is neither, although its class or module is.
 
 A test whose file is named on the command line always runs.
@@ -15,6 +17,7 @@ A test whose file is named on the command line always runs.
 from __future__ import annotations
 
 import os
+import zlib
 from collections import Counter
 from collections.abc import Iterable
 from datetime import date
@@ -25,7 +28,8 @@ import pytest
 DAY = "ACIDSQL_TEST_DAY"
 MARKS = (
     "rare: left out of the tests of the day",
-    "rotating(n): each day runs one in n of a module's rotating tests",
+    "rotating(n, whole=False): each day runs one in n of a module's rotating tests; "
+    "whole: one day in n runs them all",
     "every_day: a test of the day, although its class or module is rare or rotating",
 )
 
@@ -60,21 +64,31 @@ def choose_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     if choice == "all":
         return
     named_files = set() if choice == "day" else _named_files(config.args)
-    day = int(os.environ[DAY])
-    rotating_tests: Counter[tuple[Path, int]] = Counter()
+    numbers: Counter[tuple[Path, int]] = Counter()
     chosen, left_out = [], []
     for item in items:
         is_chosen = item.path in named_files or item.get_closest_marker("every_day") is not None
         if not is_chosen and item.get_closest_marker("rare") is None:
             rotation = item.get_closest_marker("rotating")
-            days = 1 if rotation is None else rotation.args[0]
-            group = (item.path, days)
-            is_chosen = (rotating_tests[group] + day) % days == 0
-            rotating_tests[group] += 1
+            is_chosen = rotation is None or _is_turn_of(item, rotation, numbers)
         (chosen if is_chosen else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen
+
+
+def _is_turn_of(
+    item: pytest.Item, rotation: pytest.Mark, numbers: Counter[tuple[Path, int]]
+) -> bool:
+    """Whether it is the day of a rotating test. ``numbers``: how many rotating tests of a module
+    and a number of days came before; this one is counted."""
+    (days,) = rotation.args
+    if rotation.kwargs.get("whole"):
+        number = zlib.crc32(item.path.name.encode())
+    else:
+        number = numbers[item.path, days]
+        numbers[item.path, days] += 1
+    return (number + int(os.environ[DAY])) % days == 0
 
 
 def _named_files(arguments: Iterable[str]) -> set[Path]:

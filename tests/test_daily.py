@@ -26,6 +26,11 @@ class TestClass:
     def test_important(self):
         pass
 
+@pytest.mark.rotating(3, whole=True)
+@pytest.mark.parametrize("number", range(4))
+def test_with_a_server(number):
+    pass
+
 def test_usual():
     pass
 """
@@ -34,7 +39,8 @@ CONFTEST = (
 )
 HOOK = "def pytest_collection_modifyitems(config, items): choose_tests(config, items)"
 ROTATING = {f"test_rotating[{number}]" for number in range(7)}
-ALL = {"test_rare", "test_usual", "test_important", *ROTATING}
+WHOLE = {f"test_with_a_server[{number}]" for number in range(4)}
+ALL = {"test_rare", "test_usual", "test_important", *ROTATING, *WHOLE}
 
 
 @pytest.fixture
@@ -60,6 +66,7 @@ def test_a_day_runs_a_third_of_the_rotating_tests_and_three_days_all(names_of_ru
     chosen = [names & ROTATING for names in days]
     assert {len(names) for names in chosen} == {2, 3}
     assert set.union(*chosen) == ROTATING and sum(map(len, chosen)) == len(ROTATING)
+    assert sorted((names & WHOLE for names in days), key=len) == [set(), set(), WHOLE]
 
 
 def test_all_tests_run_where_all_are_asked_for_or_their_file_is_named(names_of_run):
