@@ -52,8 +52,9 @@ SIGNATURES = {
 
 def test_exported_names():
     assert set(acidsql.__all__) == {
-        "AcidSqlError", "CommitPoints", "CommitUnknownError", "Receipt", "Session", "SqlError",
-        "TransientTxnError", "TxnError", "__version__", "connect", "load_ipython_extension", "read",
+        "AcidSqlError", "CommitPoints", "CommitUnknownError", "Costs", "Receipt", "Session",
+        "SqlError", "TransientTxnError", "TxnError", "__version__", "connect",
+        "load_ipython_extension", "read",
     }  # fmt: skip
     for name in acidsql.__all__:
         assert getattr(acidsql, name) is not None
@@ -79,7 +80,7 @@ def public_members(cls: type) -> list[str]:
 
 
 def test_a_session_has_what_is_promised():
-    assert {"sql", "last", "table", "history", "files", "events", "close"} <= set(
+    assert {"sql", "last", "costs", "table", "history", "files", "events", "close"} <= set(
         public_members(acidsql.Session)
     )
 

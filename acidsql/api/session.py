@@ -26,6 +26,7 @@ from acidsql.api.opening import (
 from acidsql.api.streams import StreamMethods
 from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.compaction.service import Service
+from acidsql.costs import Costs
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.settings import Settings
@@ -117,12 +118,19 @@ class Session(
         warehouse: The directory of the tables.
         metastore: The store of tables and transactions.
         last: The receipt of the last statement that changed something, or None.
+        costs: The costs of the last statement of any kind, or None.
     """
 
     @property
     def last(self) -> Receipt | None:
         """The receipt of the last statement that changed something; None if there was none."""
         return self._runner.last_receipt
+
+    @property
+    def costs(self) -> Costs | None:
+        """What the last statement cost: one of any kind, also SELECT, and one that failed. None if
+        there was none. ``last.costs`` are those of the last statement that changed something."""
+        return self._runner.last_costs
 
     @checked_while_open(frames="The values of parameters go into args.")
     def sql(

@@ -12,14 +12,16 @@ the open transaction and sees its snapshot. COMMIT or ROLLBACK decides about the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import date
 
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table, TableName
 from acidsql.compaction.background import Background
+from acidsql.costs import Costs, recorded_costs
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
@@ -71,6 +73,7 @@ class Runner:
 
     Attributes:
         last_receipt: The receipt of the last statement that changed something.
+        last_costs: The costs of the last statement of any kind, also of one that failed.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
         compactions, auto_cdc, checks, health: Run statements of their kinds, or methods about them.
@@ -90,6 +93,7 @@ class Runner:
         self.compactions, self.auto_cdc = wiring.compactions, wiring.auto_cdc
         self.checks, self.health = wiring.checks, wiring.health
         self.last_receipt: Receipt | None = None
+        self.last_costs: Costs | None = None
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
@@ -115,8 +119,20 @@ class Runner:
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.
         retries = retries if self.transactions.is_autocommit else 0
-        with cancelled_by_ctrl_c(self._spark):
+        with self._noted_costs(), cancelled_by_ctrl_c(self._spark):
             return retry_transient(run_once, retries, lambda: self.transactions.is_autocommit)
+
+    @contextmanager
+    def _noted_costs(self) -> Iterator[None]:
+        """Note the costs of the statement that the block runs; its receipt gets them, too."""
+        receipt_before = self.last_receipt
+        with recorded_costs() as recorder:
+            try:
+                yield
+            finally:
+                self.last_costs = recorder.costs
+                if (receipt := self.last_receipt) is not None and receipt is not receipt_before:
+                    self.last_receipt = replace(receipt, costs=self.last_costs)
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.cdc import state_name
 from acidsql.acid.table import Table, TableName
 from acidsql.arguments import checked
+from acidsql.costs import Costs
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.metastore.streams import NextBatch
 from acidsql.plan.cdc.fold import FAULT
@@ -345,4 +346,5 @@ def combined_receipt(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt
             for receipt in statement_receipts
             for note in receipt.notes
         ),
+        costs=sum((receipt.costs for receipt in statement_receipts), Costs()),
     )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.table import Table
+from acidsql.costs import Costs
 from acidsql.storage.files.sizes import size_text
 from acidsql.storage.spark.views import query_over_views
 from acidsql.storage.writing.publish import PublishedWrite
@@ -69,6 +70,7 @@ class Receipt:
         returns_rows: The statement has RETURNING.
         in_block: How many statements of the transaction have changed something so far, if BEGIN
             opened the transaction; else 0.
+        costs: The fast paths that the statement took, and the work that it caused.
     """
 
     statement: str
@@ -82,6 +84,7 @@ class Receipt:
     compaction: Sequence[str] = ()
     returns_rows: bool = False
     in_block: int = 0
+    costs: Costs = field(default=Costs(), compare=False)
 
     @property
     def write_ids(self) -> dict[str, int]:

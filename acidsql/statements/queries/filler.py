@@ -9,6 +9,7 @@ from functools import cache, partial
 from pyspark.sql import DataFrame
 
 from acidsql.acid.values.predicate import Demand
+from acidsql.costs import FastPath, note_fast_path
 from acidsql.plan.analysis import lower
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.rows.event_query import EventQuery
@@ -174,5 +175,6 @@ class Filler:
             if views.target is not None and is_broadcast_by_spark(views.target):
                 return Events(events_of_full_query(), source)
             views[source_view.view] = hide_constants(rows)
+        note_fast_path(FastPath.MERGE_PARTNERS)
         reduced_rows = query_rows(self._spark, reduced_query.query, views, statement_text)
         return Events(reduced_rows, source, events_of_full_query)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from acidsql.costs import recorded_in_threads
+
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
@@ -20,6 +22,7 @@ def map_ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Itera
     """Yield the results of ``work`` for the items, in order. While the caller uses a result,
     threads work on the next eight items. An error of ``work`` is raised at its item.
     """
+    work = recorded_in_threads(work)
     with ThreadPoolExecutor(_AHEAD) as pool:
         working = deque[Future[_Result]]()
         for item in items:
@@ -50,5 +53,5 @@ def run_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> 
         waited = elapsed_s - (time.thread_time() - busy)
         if len(todo) > 1 and waited > max(0.8 * elapsed_s, _PATIENCE_S):
             with ThreadPoolExecutor(min(THREADS, len(todo))) as pool:
-                return [*results, *pool.map(work, todo)]
+                return [*results, *pool.map(recorded_in_threads(work), todo)]
     return results

@@ -33,6 +33,7 @@ from acidsql.acid.values.predicate import ANYTHING, EVERYTHING, Demand, columns_
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import FILE_NAME, IS_DELETED
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.costs import FastPath, note_fast_path
 from acidsql.storage.columns import has_timestamp, quote, read_type, shown_sql, shown_type
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
@@ -163,6 +164,7 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     )
     if inserts := _insert_events_by_reader(spark, deleting, zone_offset_micros):
         if vectors is not None and vectors.index is not None:
+            note_fast_path(FastPath.DELETION_BITS)
             parts.append(vectors.remove_deleted(_union(inserts)))
         else:
             parts.append(_live_inserts(spark, deleting, _union(inserts)))
@@ -209,7 +211,10 @@ def _find_candidates(
     if columns_of(condition).issuperset(columns_by_ordinal.values()):
         limit *= KEYS_FOR_A_ROW  # the result needs row ids only, which are small
     rows = search(reads, Search(request.table, condition, list(columns_by_ordinal), limit, deleted))
-    return None if rows is None else _found_rows(spark, request, rows, list(columns_by_ordinal))
+    if rows is None:
+        return None
+    note_fast_path(FastPath.POINT_SEARCH)
+    return _found_rows(spark, request, rows, list(columns_by_ordinal))
 
 
 def _found_rows(
@@ -300,6 +305,8 @@ def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -
         needs_python = listing.originals or any(file.length is not None for file in listing.data)
         limit = math.inf if needs_python or zone_offset_micros is None else small_size
         small_files = tuple(file for file in listing.data if file.size <= limit)
+        if small_files and limit == small_size > 0:
+            note_fast_path(FastPath.SMALL_FILES)
         if small_files or listing.originals:
             python.append(replace(listing, data=small_files))
         large_files = tuple(file for file in listing.data if file.size > limit)

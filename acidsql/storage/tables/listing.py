@@ -16,6 +16,7 @@ from acidsql.acid.layout import (
 )
 from acidsql.acid.state import AcidState, acid_state, history_gone_error
 from acidsql.acid.write_ids import Range, ValidTxnList, ValidWriteIdList
+from acidsql.costs import note_listed_directories
 from acidsql.errors import FormatError
 from acidsql.storage.files.entries import visible_entries
 from acidsql.storage.files.filesystem import Entry, FileSystem
@@ -132,6 +133,7 @@ def list_table(
         except FileNotFoundError as error:
             raise directory_gone_error(path, error) from error
 
+    note_listed_directories(len(partitions))
     return run_in_threads(list_partition, partitions)
 
 

@@ -18,6 +18,7 @@ from pyspark.sql.types import IntegerType
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import BUCKET_ID_MAX, DEFAULT_PARTITION
 from acidsql.acid.table import Table
+from acidsql.costs import FastPath, note_fast_path, note_write_job
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
 from acidsql.storage.orc.row_schema import arrow_type
@@ -85,11 +86,14 @@ def write_events(
     batches = None if is_measured else unmeasured_batches(events)
     if batches is not None:
         try:
-            return _write_batches(batches, table, spec, is_fast=is_fast)
+            records = _write_batches(batches, table, spec, is_fast=is_fast)
         except Exception as error:
             if not is_long_row(error):
                 raise
             _HAVE_LONG_ROWS.add(table.location)
+        else:
+            note_fast_path(FastPath.UNMEASURED_BATCHES)
+            return records
     return _write_batches(measured_batches(events), table, spec, is_fast=is_fast)
 
 
@@ -106,7 +110,9 @@ def _write_batches(
     # query is repeatable: the keys are the same each time.
     may_skip = is_fast and ew.are_keys_alone(events.columns)
     keys_alone = repeatable_query(events) if may_skip else None
+    note_write_job()
     if keys_alone is not None:
+        note_fast_path(FastPath.KEYS_ALONE)
         records = _records_of_deletes(_delete_keys(events), spec)
     else:
         records = _records_of_inserts(
@@ -283,6 +289,7 @@ def _bucket_expression(spark: SparkSession, table: Table, *, may_use_sql: bool) 
     if may_use_sql:
         sql = bucket_sql(list(map(quote, table.bucket_columns)), types, buckets, version)
     if sql is not None and _knows_buckets(spark, types, buckets, version):
+        note_fast_path(FastPath.BUCKET_SQL)
         return F.expr(sql)
 
     def compute(*columns: pa.Array) -> pa.Array:

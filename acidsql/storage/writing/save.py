@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.acid.partition_names import PartitionNames
 from acidsql.acid.table import Table
+from acidsql.costs import FastPath, note_fast_path
 from acidsql.errors import WriteError
 from acidsql.storage.event_records import VALUE, Record, WriteMode, WriteSpec
 from acidsql.storage.files.filesystem import FileSystem
@@ -134,6 +135,7 @@ class TableWrite:
         )
         if collected is None:
             return self._write_by_job(events)
+        note_fast_path(FastPath.FEW_ROWS)
         return write_rows(collected, self._table, self._own_spec)
 
     def _write_by_job(self, events: DataFrame) -> list[Record]:
@@ -149,12 +151,14 @@ class TableWrite:
         if collected is None:
             self.events(rows)
         else:
+            note_fast_path(FastPath.LITERAL_ROWS)
             self._check_and_add(write_rows(collected, self._table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
         """Write a few rows of plain values, given by column, in the driver. Raises the errors of
         ``events``.
         """
+        note_fast_path(FastPath.PLAIN_LITERALS)
         rows = plain_rows(values, self._table)
         self._check_and_add(write_rows(rows, self._table, self._own_spec))
 

@@ -13,9 +13,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
-from sqlalchemy import Connection, Engine, Table, make_url, select, text, update
+from sqlalchemy import Connection, Engine, Table, event, make_url, select, text, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from acidsql.costs import note_metastore_call
 from acidsql.errors import MetastoreError
 from acidsql.metastore.embedded.database.dialect import Dialect
 from acidsql.metastore.embedded.database.mysql import MYSQL
@@ -54,6 +55,7 @@ class Store:
         self._dialect, self._busy_ms = _dialect_of_url(url, self.name), busy_timeout_ms
         self._writing = threading.Lock()
         self.engine = _open_engine(self._dialect, url, self.name, busy_timeout_ms)
+        event.listen(self.engine, "before_cursor_execute", lambda *_: note_metastore_call())
         try:
             self._create_or_upgrade(warehouse)
         except BaseException:

@@ -25,6 +25,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from acidsql.costs import note_metastore_call
 from acidsql.errors import (
     AcidSqlError,
     CatalogError,
@@ -100,6 +101,7 @@ class Client:
         pause_s, end = _PAUSE_S, time.monotonic() + self.address.timeout_s
         while True:
             connection = self._thread_connection()
+            note_metastore_call()
             try:
                 return connection.call(name, self._timeout_ms(name), *values)
             except INTERNAL as error:

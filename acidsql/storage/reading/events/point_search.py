@@ -35,6 +35,7 @@ from acidsql.acid.values.predicate import (
     columns_of,
 )
 from acidsql.acid.write_ids import ValidWriteIdList
+from acidsql.costs import recorded_in_threads
 from acidsql.errors import FormatError
 from acidsql.storage.columns import has_timestamp
 from acidsql.storage.event_records import BUCKET_PROPERTY, PARTITION, PREFIX, ROW_ID, WRITE_ID
@@ -160,7 +161,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
         try:
             # Arrow decodes large files in threads at once. Of a small file, most of the work is
             # Python's, so this thread reads those meanwhile.
-            large_results = pool.map(work, large)
+            large_results = pool.map(recorded_in_threads(work), large)
             for parts in chain(run_in_threads(work, small), large_results):
                 if parts is None:
                     return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 from acidsql.acid.table import Table
 from acidsql.acid.values.predicate import INTEGERS, Predicate, possible_values
 from acidsql.acid.values.types import parse_type
+from acidsql.costs import FastPath, note_fast_path
 from acidsql.storage.orc.row_schema import arrow_type
 from acidsql.storage.tables.listing import EventFile, Listing
 from acidsql.storage.writing.buckets.bucketing import bucket_ids
@@ -32,6 +33,7 @@ def prune_buckets(
     buckets = _matching_buckets(table, condition)
     if buckets is None:
         return listings
+    note_fast_path(FastPath.PRUNED_BUCKETS)
     return [
         listing if listing.originals else _prune_listing(listing, buckets) for listing in listings
     ]

@@ -17,6 +17,7 @@ from acidsql.acid.values.predicate import (
     TypedValue,
     conjunction,
 )
+from acidsql.costs import FastPath, note_fast_path
 from acidsql.storage.columns import quote
 
 _MENDED = "\ufffd"  # Python gets this character for bytes that are not valid UTF-8
@@ -57,12 +58,15 @@ def source_predicate(
     rows = values.limit(most + 1).collect()
     if len(rows) > most:
         return ANYTHING
-    return conjunction(
+    predicate = conjunction(
         [
             _in_list({row[i] for row in rows}, column)
             for i, (column, _) in enumerate(comparable_pairs)
         ]
     )
+    if predicate != ANYTHING:
+        note_fast_path(FastPath.SOURCE_PARTITIONS)
+    return predicate
 
 
 def has_one_text(kind: str) -> bool:
