@@ -6,13 +6,14 @@ that runs in this thread; without one, they go nowhere.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
-from threading import Lock
-from typing import Any, TypeVar
+from threading import RLock
+from typing import TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -60,10 +61,12 @@ class Costs:
 
     Attributes:
         fast_paths: The short cuts that the statement took.
-        write_jobs: How many Spark jobs wrote rows. 0: the driver wrote them, or there were none. 2:
-            a row was too long for unmeasured batches, for example, so the job ran again.
+        write_jobs: How many Spark jobs wrote rows. 0: the driver wrote them, or there were none.
+            2: a row was too long for unmeasured batches, for example, so the job ran again.
         listed_directories: How many directories were listed for their files: those of partitions,
             and those of tables without partitions. One that is listed twice counts twice.
+        opened_files: How many ORC files the driver opened to read their footers or rows. One that
+            is opened twice counts twice. Files that Spark's tasks open do not count.
         metastore_calls: How many SQL statements the store's database got, BEGIN included, or how
             many calls a Hive Metastore.
     """
@@ -71,6 +74,7 @@ class Costs:
     fast_paths: frozenset[FastPath] = frozenset()
     write_jobs: int = 0
     listed_directories: int = 0
+    opened_files: int = 0
     metastore_calls: int = 0
 
     def __add__(self, other_costs: Costs) -> Costs:
@@ -78,26 +82,38 @@ class Costs:
             self.fast_paths | other_costs.fast_paths,
             self.write_jobs + other_costs.write_jobs,
             self.listed_directories + other_costs.listed_directories,
+            self.opened_files + other_costs.opened_files,
             self.metastore_calls + other_costs.metastore_calls,
         )
 
 
 class CostRecorder:
-    """Adds up what is noted inside a block of ``recorded_costs``. Any thread may call it.
-
-    Attributes:
-        costs: The costs until now.
-    """
+    """Adds up what is noted inside a block of ``recorded_costs``. Any thread may call it."""
 
     def __init__(self, outer: CostRecorder | None) -> None:
-        self._outer, self._lock, self.costs = outer, Lock(), Costs()
+        self._outer = outer
+        self._lock = RLock()  # a handler of a signal may interrupt a note, and note something
+        self._fast_paths, self._numbers = set[FastPath](), Counter[str]()
 
-    def add(self, costs: Costs) -> None:
-        """Add to the costs, and to those of the blocks around this one."""
+    @property
+    def costs(self) -> Costs:
+        """The costs until now."""
         with self._lock:
-            self.costs += costs
+            return Costs(frozenset(self._fast_paths), **self._numbers)
+
+    def take(self, fast_path: FastPath) -> None:
+        """Add a fast path, here and to the blocks around this one."""
+        with self._lock:
+            self._fast_paths.add(fast_path)
         if self._outer is not None:
-            self._outer.add(costs)
+            self._outer.take(fast_path)
+
+    def count(self, cost: str, number: int) -> None:
+        """Add to a field of ``Costs``, here and in the blocks around this one."""
+        with self._lock:
+            self._numbers[cost] += number
+        if self._outer is not None:
+            self._outer.count(cost, number)
 
 
 _recorder: ContextVar[CostRecorder | None] = ContextVar("acidsql_costs", default=None)
@@ -131,25 +147,31 @@ def recorded_in_threads(work: Callable[[_Item], _Result]) -> Callable[[_Item], _
 
 def note_fast_path(fast_path: FastPath) -> None:
     """Note that the running statement takes this short cut."""
-    _note(fast_paths=frozenset([fast_path]))
+    if (recorder := _recorder.get()) is not None:
+        recorder.take(fast_path)
 
 
 def note_write_job() -> None:
     """Note that a Spark job begins that writes rows."""
-    _note(write_jobs=1)
+    _count("write_jobs")
 
 
 def note_listed_directories(number: int) -> None:
     """Note that so many directories of partitions or tables are listed."""
-    _note(listed_directories=number)
+    _count("listed_directories", number)
+
+
+def note_opened_file() -> None:
+    """Note that an ORC file is opened."""
+    _count("opened_files")
 
 
 def note_metastore_call() -> None:
     """Note a SQL statement to the store's database, or a call of a Hive Metastore."""
-    _note(metastore_calls=1)
+    _count("metastore_calls")
 
 
-def _note(**costs: Any) -> None:
-    """Add costs, given as the fields of ``Costs``, to those of the running statement."""
+def _count(cost: str, number: int = 1) -> None:
+    """Add to a field of the running statement's ``Costs``."""
     if (recorder := _recorder.get()) is not None:
-        recorder.add(Costs(**costs))
+        recorder.count(cost, number)

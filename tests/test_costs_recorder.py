@@ -13,6 +13,7 @@ from acidsql.costs import (
     note_fast_path,
     note_listed_directories,
     note_metastore_call,
+    note_opened_file,
     note_write_job,
     recorded_costs,
     recorded_in_threads,
@@ -37,10 +38,11 @@ def test_each_kind_of_cost_is_added_up():
             note_fast_path(FastPath.KEYS_ALONE)
             note_write_job()
             note_listed_directories(3)
+            note_opened_file()
             note_metastore_call()
         earlier_costs = recorder.costs
         note_fast_path(FastPath.BUCKET_SQL)
-    assert earlier_costs == Costs(frozenset({FastPath.KEYS_ALONE}), 2, 6, 2)
+    assert earlier_costs == Costs(frozenset({FastPath.KEYS_ALONE}), 2, 6, 2, 2)
     assert recorder.costs.fast_paths == {"keys alone", "bucket sql"}
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from acidsql.costs import CostRecorder, recorded_costs
+
 
 @pytest.fixture
 def conf(spark: Any) -> Iterator[Callable[[str, str], None]]:
@@ -29,3 +31,10 @@ def conf(spark: Any) -> Iterator[Callable[[str, str], None]]:
 def by_jobs(acid: Any) -> None:
     """Spark's jobs write everything but VALUES, even few rows."""
     acid.sql("SET acidsql.driver.max.rows = 0")
+
+
+@pytest.fixture
+def spent() -> Iterator[CostRecorder]:
+    """What all statements of the test cost together."""
+    with recorded_costs() as recorder:
+        yield recorder

@@ -12,6 +12,7 @@ from pyspark import TaskContext
 from pyspark.sql import functions as F  # noqa: N812
 
 import acidsql
+from acidsql.costs import FastPath
 from acidsql.storage.spark.session.jvm import changed_conf, users_conf
 from acidsql.storage.writing import job as write
 from acidsql.storage.writing.batches import is_long_row, measured_batches, unmeasured_batches
@@ -27,50 +28,47 @@ pytestmark = [pytest.mark.usefixtures("by_jobs"), pytest.mark.classic]
 
 
 @pytest.fixture
-def jobs(monkeypatch):
-    """The arguments of each job that writes rows, in order."""
+def t(acid, monkeypatch):
     monkeypatch.setattr(write, "_HAVE_LONG_ROWS", set())  # an earlier test's table lay here, too
-    return calls_of(monkeypatch, write, "_write_batches")
-
-
-@pytest.fixture
-def t(acid):
     acid.sql("CREATE TABLE t (id BIGINT, a STRING, b STRING)")
     return acid
 
 
-def _unmeasured(jobs):
-    return [_BYTES in batches.settings for batches, *_ in jobs]
+def _unmeasured(acid):
+    """Whether each job of the last statement, in order, had unmeasured batches."""
+    is_last_unmeasured = FastPath.UNMEASURED_BATCHES in acid.last.costs.fast_paths
+    return [True] * (acid.last.costs.write_jobs - 1) + [is_last_unmeasured]
 
 
 def _lengths(acid):
     return rows(acid, "SELECT id, a, length(b) FROM t")
 
 
-def test_short_rows_go_to_python_in_batches_that_are_not_measured(t, jobs):
+def test_short_rows_go_to_python_in_batches_that_are_not_measured(t):
     assert counts(t, _insert(7)) == (7, 0, 0)
-    assert _unmeasured(jobs) == [True]
+    assert _unmeasured(t) == [True]
 
 
-def test_a_long_row_makes_the_statement_run_again_with_measured_batches(t, jobs, spark):
+def test_a_long_row_makes_the_statement_run_again_with_measured_batches(t, spark):
     before = [spark.conf.get(name) for name in (_BYTES, _RECORDS)]
     assert counts(t, _insert(10)) == (10, 0, 0)
-    assert _unmeasured(jobs) == [True, False]
+    assert _unmeasured(t) == [True, False]
     assert _lengths(t) == [(i, None if i == 7 else "x", 10000 if i == 7 else 3) for i in range(10)]
     assert [spark.conf.get(name) for name in (_BYTES, _RECORDS)] == before
 
 
-def test_a_table_that_has_got_a_long_row_is_not_tried_again(t, jobs):
+def test_a_table_that_has_got_a_long_row_is_not_tried_again(t):
     t.sql(_insert(10))
+    assert _unmeasured(t) == [True, False]
     assert counts(t, "UPDATE t SET b = concat(b, 'z')") == (0, 10, 0)
-    assert _unmeasured(jobs) == [True, False, False]
+    assert _unmeasured(t) == [False]
     t.sql("CREATE TABLE u (id BIGINT, a STRING, b STRING)")
     t.sql("INSERT INTO u SELECT id, 'x', 'y' FROM range(10)")
-    assert _unmeasured(jobs[3:]) == [True]
+    assert _unmeasured(t) == [True]
 
 
 @pytest.mark.parametrize("kind", ["UPDATE", "MERGE"])
-def test_an_update_or_a_merge_that_makes_a_long_row_changes_each_row_once(t, jobs, kind):
+def test_an_update_or_a_merge_that_makes_a_long_row_changes_each_row_once(t, kind):
     t.sql(_insert(7))
     if kind == "UPDATE":
         longer = "repeat('z', if(id = 3, 20000, 2))"
@@ -83,7 +81,7 @@ def test_an_update_or_a_merge_that_makes_a_long_row_changes_each_row_once(t, job
         )
         assert counts(t, merge) == (2, 2, 0)
         lengths = [3, 3, 3, 3, 3, 3, 3, 10000, 3]
-    assert _unmeasured(jobs[1:]) == [True, False]
+    assert _unmeasured(t) == [True, False]
     assert [length for _, _, length in _lengths(t)] == lengths
 
 
@@ -94,11 +92,12 @@ def test_nothing_of_the_first_try_is_left_in_the_table(t):
     assert sum(row.rows for row in t.files("t").collect()) == 10
 
 
-def test_keys_alone_need_no_guard(t, jobs):
+def test_keys_alone_need_no_guard(t, monkeypatch):
     t.sql(_insert(7))
+    jobs = calls_of(monkeypatch, write, "_write_batches")
     t.sql("DELETE FROM t WHERE id IN (SELECT id FROM range(5, 20))")
-    assert _unmeasured(jobs) == [True, True]
-    assert "raise_error" not in jobs[1][0].rows._jdf.queryExecution().toString()
+    assert _unmeasured(t) == [True]
+    assert "raise_error" not in jobs[0][0].rows._jdf.queryExecution().toString()
     assert [id for id, *_ in _lengths(t)] == [0, 1, 2, 3, 4]
 
 
@@ -148,7 +147,7 @@ def test_the_bound_is_of_all_texts_of_a_row_together(spark):
     assert is_long_row(error.value)
 
 
-def test_spark_makes_no_method_that_java_would_never_compile(t, jobs, spark):
+def test_spark_makes_no_method_that_java_would_never_compile(t, spark):
     limit = "spark.sql.codegen.hugeMethodLimit"
     before = spark.conf.get(limit)
     spark.udf.register("told", lambda: TaskContext.get().getLocalProperty(limit))
@@ -160,10 +159,9 @@ def test_spark_makes_no_method_that_java_would_never_compile(t, jobs, spark):
     else:
         t.sql(f"INSERT INTO t SELECT id, a, '' FROM ({source})")
     t.sql("INSERT INTO t VALUES (8, '', '')")
-    written = len(jobs)
     t.sql("SET acidsql.driver.max.rows = 1000")  # the driver writes few rows
     t.sql("UPDATE t SET a = told() WHERE id = 8")
-    assert len(jobs) == written
+    assert t.last.costs.write_jobs == 0
     assert {(row.id, row.a) for row in t.table("t").collect()} == {
         (id, "8000") for id in (0, 1, 7, 8)
     }
@@ -201,16 +199,15 @@ def test_settings_changed_within_others_are_those_of_the_outer_again(spark):
 
 
 @pytest.mark.parametrize("name", ["octet_length", "raise_error"])
-def test_a_function_of_the_sessions_own_does_no_harm(spark, tmp_path, monkeypatch, name):
+def test_a_function_of_the_sessions_own_does_no_harm(spark, tmp_path, name):
     """In Spark 4.1 a session's own functions hide Spark's, and cannot be dropped again."""
     session = spark.newSession()
     session.udf.register(name, lambda *_: None, "int")
-    jobs = calls_of(monkeypatch, write, "_write_batches")
     with acidsql.connect(session, warehouse=str(tmp_path), compactor="off") as acid:
         acid.sql("SET acidsql.driver.max.rows = 0")
         acid.sql("CREATE TABLE t (id BIGINT, a STRING, b STRING)")
         acid.sql(_insert(10))
-        assert _unmeasured(jobs) == ([False] if session.version < "4.2" else [True, False])
+        assert _unmeasured(acid) == ([False] if session.version < "4.2" else [True, False])
         assert len(_lengths(acid)) == 10
 
 

@@ -8,11 +8,9 @@ machine, too; counts do not.
 from __future__ import annotations
 
 import threading
-from collections import Counter
 
 import pytest
 from over_hive import OVER_HIVE
-from sqlalchemy import event
 
 pytestmark = [
     pytest.mark.spark,
@@ -48,30 +46,23 @@ class Meter:
     """Counts what this thread does."""
 
     def __init__(self, acid, monkeypatch):
+        self._acid, self._messages, self._thread = acid, 0, threading.get_ident()
         self._scheduler = acid.spark.sparkContext._jsc.sc().dagScheduler()
-        self._counts, self._thread = Counter(), threading.get_ident()
         client = acid.spark.sparkContext._gateway._gateway_client
         send = client.send_command
 
         def counted(command, *args, **options):
-            if not command.startswith(_DROPPED):
-                self._note("messages")
+            is_own = threading.get_ident() == self._thread
+            self._messages += is_own and not command.startswith(_DROPPED)
             return send(command, *args, **options)
 
         monkeypatch.setattr(client, "send_command", counted)
-        engine = acid.metastore._store.engine
-        event.listen(engine, "before_cursor_execute", lambda *_: self._note("sql"))
 
-    def _note(self, what):
-        if threading.get_ident() == self._thread:
-            self._counts[what] += 1
-
-    def cost(self, run):
-        """The messages, SQL statements and jobs of a call."""
-        before = self._scheduler.numTotalJobs()
-        self._counts.clear()
-        run()
-        messages, sql = self._counts["messages"], self._counts["sql"]
+    def cost(self, text):
+        """The messages, SQL statements and jobs of a statement, and of the scan of its rows."""
+        before, self._messages = self._scheduler.numTotalJobs(), 0
+        self._acid.sql(text).collect()
+        messages, sql = self._messages, self._acid.costs.metastore_calls
         return messages, sql, self._scheduler.numTotalJobs() - before
 
 
@@ -81,8 +72,7 @@ def test_a_statement_of_each_kind_costs_few_messages_and_sql_statements(acid, mo
     meter, found = Meter(acid, monkeypatch), {}
     for statement in MOST:
         for n in (2, 3):  # the first statement of its kind loads classes, and takes a lease
-            text = statement.format(n=n)
-            found[statement] = meter.cost(lambda text=text: acid.sql(text).collect())
+            found[statement] = meter.cost(statement.format(n=n))
     too_much = {
         one: (cost, MOST[one])
         for one, cost in found.items()
@@ -97,7 +87,7 @@ def test_auto_cdc_of_thousands_of_keys_runs_few_jobs(acid, monkeypatch):
     records = "SELECT CAST(id * 3 AS INT) AS id, 'k' AS v, {n} AS at FROM range(0, 3000, 1, 1)"
     text = f"AUTO CDC INTO t FROM ({records}) KEYS (id) SEQUENCE BY at COLUMNS (id, v)"
     meter = Meter(acid, monkeypatch)
-    costs = [meter.cost(lambda n=n: acid.sql(text.format(n=n)).collect()) for n in (1, 2)]
+    costs = [meter.cost(text.format(n=n)) for n in (1, 2)]
     assert acid.sql("SELECT count(*) FROM t WHERE v = 'k' AND id % 3 = 0").first()[0] == 3000
     assert acid.sql("SELECT count(*) FROM t").first()[0] == 9000
     assert costs[1][2] <= 6

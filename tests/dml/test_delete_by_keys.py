@@ -7,9 +7,10 @@ import os
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from kit import calls_of, rows
+from kit import rows
 
 from acidsql.acid.bucket_codec import encode
+from acidsql.costs import FastPath
 from acidsql.errors import TransientTxnError
 from acidsql.storage import event_records as ew
 from acidsql.storage.orc.row_schema import RowSchema
@@ -38,34 +39,33 @@ def keys(spark, tmp_path):
     spark.catalog.dropTempView("keys")
 
 
-@pytest.fixture
-def first_steps(monkeypatch):
-    """One entry for each statement that has an insert stage."""
-    return calls_of(monkeypatch, write, "_insert_function_with_deletes")
+def delete_by_keys(acid, statement):
+    """Run a statement, and check that it had no insert stage. Returns its row of counts."""
+    row = acid.sql(statement).first()
+    assert FastPath.KEYS_ALONE in acid.last.costs.fast_paths
+    return row
 
 
 @pytest.mark.classic
-def test_files_and_tables_of_keys_are_the_same_each_time(t, keys, first_steps):
-    t.sql("DELETE FROM t WHERE id IN (SELECT id FROM keys)")
+def test_files_and_tables_of_keys_are_the_same_each_time(t, keys):
+    delete_by_keys(t, "DELETE FROM t WHERE id IN (SELECT id FROM keys)")
     assert rows(t, "SELECT count(*), max(id) FROM t") == [(900, 900)]
     t.sql("CREATE TABLE gone (id INT)")
     t.sql("INSERT INTO gone SELECT id FROM t WHERE id > 800")
-    t.sql("DELETE FROM t WHERE EXISTS (SELECT * FROM gone g WHERE g.id = t.id)")
+    delete_by_keys(t, "DELETE FROM t WHERE EXISTS (SELECT * FROM gone g WHERE g.id = t.id)")
     assert rows(t, "SELECT count(*), max(id) FROM t") == [(800, 800)]
-    t.sql("MERGE INTO t USING keys k ON t.id = k.id - 200 WHEN MATCHED THEN DELETE")
-    t.sql("DELETE FROM t WHERE id < 11 OR v = 'new'")
+    delete_by_keys(t, "MERGE INTO t USING keys k ON t.id = k.id - 200 WHEN MATCHED THEN DELETE")
+    delete_by_keys(t, "DELETE FROM t WHERE id < 11 OR v = 'new'")
     assert rows(t, "SELECT min(id), max(id), count(*) FROM t") == [(11, 699, 690 - 69)]
-    assert not first_steps
 
 
 @pytest.mark.parametrize("chosen", ["LIMIT 5", "ORDER BY rand() LIMIT 5"])
-def test_what_might_be_others_the_second_time_is_followed_from_task_to_task(
-    t, keys, first_steps, chosen
-):
+def test_what_might_be_others_the_second_time_is_followed_from_task_to_task(t, keys, chosen):
     t.sql(f"DELETE FROM t WHERE id IN (SELECT id - 900 FROM keys WHERE id < 1900 {chosen})")
+    assert FastPath.KEYS_ALONE not in t.last.costs.fast_paths
     assert rows(t, "SELECT count(*) FROM t") == [(995,)]
     t.sql("DELETE FROM t WHERE rand() < 0.5")
-    assert len(first_steps) == 2
+    assert FastPath.KEYS_ALONE not in t.last.costs.fast_paths
 
 
 @pytest.mark.classic
@@ -93,12 +93,12 @@ def test_keys_that_others_change_meanwhile_fail_and_delete_nothing(t, keys, monk
 
 
 @pytest.mark.classic
-def test_a_row_that_is_matched_twice_is_deleted_once(t, keys, first_steps):
+def test_a_row_that_is_matched_twice_is_deleted_once(t, keys):
     twice = "(SELECT id FROM keys UNION ALL SELECT id FROM keys)"
-    done = t.sql(f"MERGE INTO t USING {twice} k ON t.id = k.id WHEN MATCHED THEN DELETE").first()
+    merge = f"MERGE INTO t USING {twice} k ON t.id = k.id WHEN MATCHED THEN DELETE"
+    done = delete_by_keys(t, merge)
     assert (done.num_affected_rows, done.num_deleted_rows) == (100, 100)
     assert rows(t, "SELECT count(*) FROM t") == [(900,)]
-    assert not first_steps
 
 
 def test_spark_makes_the_keys_that_a_task_would(spark):

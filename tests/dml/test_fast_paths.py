@@ -5,25 +5,11 @@ from __future__ import annotations
 import pytest
 from kit import ordered, rows, table
 
-from acidsql.statements.queries import filler, statement_demands
-from acidsql.storage.reading import read as reading
-from acidsql.storage.reading import scan
-from acidsql.storage.writing import job, save
+from acidsql.costs import FastPath
+from acidsql.errors import SqlError
 
 pytestmark = pytest.mark.spark
 
-FASTER = [
-    (scan, "deletion_vectors"),
-    (scan, "search"),
-    (reading, "prune_buckets"),
-    (statement_demands, "source_predicate"),
-    (filler, "hide_constants"),
-    (job, "unmeasured_batches"),
-    (job, "bucket_sql"),
-    (save, "plain_rows"),
-    (save, "collect_rows"),
-    (save, "collect_events_if_few"),
-]
 STATEMENTS = [
     "INSERT INTO t VALUES (1, 'a', 'x'), (2, 'b', 'y'), (3, NULL, NULL)",
     "INSERT INTO t SELECT CAST(id AS INT), CAST(id AS STRING), 'z' FROM range(4, 9)",
@@ -54,28 +40,37 @@ def run(acid):
     return table(acid, "t")
 
 
-def note(monkeypatch, used):
-    """Note the names of the functions that are called."""
-    for place, name in FASTER:
-        usual = getattr(place, name)
-
-        def noted(*args, _usual=usual, _name=name, **options):
-            used.add(_name)
-            return _usual(*args, **options)
-
-        monkeypatch.setattr(place, name, noted)
-
-
-def test_the_reference_path_takes_no_faster_way(acid, monkeypatch):
-    used: set[str] = set()
-    note(monkeypatch, used)
+def test_the_reference_path_takes_no_faster_way(acid, spent):
     acid.sql("SET acidsql.fast.paths = false")
     assert run(acid) == ordered(EXPECTED)
-    assert used == set()
+    assert spent.costs.fast_paths == set()
 
 
-def test_the_faster_ways_are_taken_otherwise(acid, monkeypatch):
-    used: set[str] = set()
-    note(monkeypatch, used)
+def test_the_faster_ways_are_taken_otherwise(acid, spent):
     assert run(acid) == ordered(EXPECTED)
-    assert used >= {"deletion_vectors", "plain_rows", "collect_events_if_few"}
+    assert spent.costs.fast_paths >= {
+        FastPath.DELETION_BITS, FastPath.PLAIN_LITERALS, FastPath.FEW_ROWS
+    }  # fmt: skip
+
+
+@pytest.mark.classic  # without a JVM, each row is measured
+def test_a_session_tells_the_costs_of_its_last_statement(acid):
+    acid.sql("CREATE TABLE t (id INT, v INT) CLUSTERED BY (id) INTO 2 BUCKETS")
+    assert acid.costs.metastore_calls > 0
+    acid.sql("SET acidsql.driver.max.rows = 0")
+    acid.sql("INSERT INTO t SELECT INT(id), INT(id) FROM range(9)")
+    inserted = acid.costs
+    assert inserted.fast_paths == {"bucket sql", "unmeasured batches"}
+    assert (inserted.write_jobs, inserted.listed_directories) == (1, 0)
+    assert acid.last.costs == inserted
+    assert acid.sql("SELECT * FROM t WHERE id = 3").count() == 1
+    assert (acid.costs.write_jobs, acid.costs.listed_directories) == (0, 1)
+    assert acid.costs.opened_files == 1
+    assert acid.last.costs == inserted  # a query has no receipt
+    with pytest.raises(Exception, match="DIVIDE_BY_ZERO"):
+        acid.sql("UPDATE t SET v = 1 / v WHERE id >= 0")
+    assert (acid.costs.write_jobs, acid.costs.listed_directories) == (1, 1)
+    assert acid.last.costs == inserted
+    with pytest.raises(SqlError):
+        acid.sql("UPDATE t SET")
+    assert acid.costs.listed_directories == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,14 +9,13 @@ import pytest
 from kit import calls_of, ordered, rows
 
 from acidsql.acid.table import Column, Partition, Table, TableName
+from acidsql.costs import FastPath
 from acidsql.errors import TransientTxnError
 from acidsql.plan import locking
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.queries import statement_demands
-from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.reading.pruning import partition_columns, source_partitions
-from acidsql.storage.tables import orc_schema
 
 
 @pytest.fixture
@@ -25,19 +23,6 @@ def t(acid):
     acid.sql("CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO t SELECT CAST(id AS INT), 'a', CAST(id AS INT) FROM range(0, 60, 1, 2)")
     return acid
-
-
-@pytest.fixture
-def listed(monkeypatch):
-    """The partitions whose directories are listed."""
-    found, listing = set(), LocalFileSystem.list
-
-    def note(self, path):
-        found.update(re.findall(r"/(p=\d+)", path))
-        return listing(self, path)
-
-    monkeypatch.setattr(LocalFileSystem, "list", note)
-    return found
 
 
 @pytest.mark.parametrize(
@@ -49,9 +34,9 @@ def listed(monkeypatch):
         "WHEN MATCHED THEN DELETE",
     ],
 )
-def test_only_the_partitions_that_a_statement_can_change_are_listed(t, listed, statement):
+def test_only_the_partitions_that_a_statement_can_change_are_listed(t, statement):
     t.sql(statement)
-    assert listed == {"p=7"}
+    assert t.last.costs.listed_directories == 1
     assert rows(t, "SELECT count(*) FROM t WHERE v = 'a'") == [(59,)]
 
 
@@ -62,12 +47,12 @@ MERGE = (
 
 
 @pytest.mark.classic
-def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t, listed):
+def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t):
     t.sql("CREATE TABLE u (id INT, p INT)")
     t.sql("INSERT INTO u VALUES (3, 3), (50, 50), (3, 50), (77, 77), (9, NULL)")
-    listed.clear()
     t.sql(MERGE.format("u"))
-    assert {"p=3", "p=50"} <= listed <= {"p=3", "p=50", "p=77"}
+    assert t.last.costs.listed_directories == 2 + 1  # those of 3 and 50, and the source
+    assert FastPath.SOURCE_PARTITIONS in t.last.costs.fast_paths
     changed = "SELECT id, v, p FROM t WHERE v <> 'a'"
     assert rows(t, changed) == ordered(
         [(3, "new", 3), (50, "new", 50), (3, "in", 50), (77, "in", 77), (9, "in", None)]
@@ -83,9 +68,9 @@ def test_a_merge_lists_the_partitions_that_its_source_has_rows_for(t, listed):
         "(SELECT INT(id), INT(id) AS p FROM range(3, 2000))",  # too many
     ],
 )
-def test_a_source_that_cannot_tell_leaves_all_partitions_in(t, listed, source):
+def test_a_source_that_cannot_tell_leaves_all_partitions_in(t, source):
     t.sql(MERGE.format(source).partition("WHEN NOT")[0])
-    assert {f"p={n}" for n in range(60)} <= listed
+    assert t.last.costs.listed_directories == 60
     assert rows(t, "SELECT id, v FROM t WHERE id < 4 AND v = 'new'") == [(3, "new")]
 
 
@@ -100,12 +85,12 @@ def test_a_session_may_tell_names_by_case(t, spark, columns):
     assert rows(t, "SELECT id, p FROM t WHERE v <> 'a'") == [(3, 3)]
 
 
-def test_where_the_target_alone_matters_no_partition_is_left_out(t, listed):
+def test_where_the_target_alone_matters_no_partition_is_left_out(t):
     t.sql(
         "MERGE INTO t USING (SELECT 3 AS id, 3 AS p) s ON t.id = s.id AND t.p = s.p "
         "WHEN NOT MATCHED BY SOURCE THEN DELETE"
     )
-    assert len(listed) == 60
+    assert t.last.costs.listed_directories == 60
     assert rows(t, "SELECT id FROM t") == [(3,)]
 
 
@@ -135,55 +120,39 @@ def test_a_source_that_changes_after_it_was_asked_for_partitions_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("more", "asked"),
+    ("more", "is_asked"),
     [
-        ("t.p = 3", []),
-        ("t.p IN (3, 7)", []),
-        ("s.p IN (3, 7)", []),
-        ("t.p IN (1, 2, 3, 4, 5, 6, 7, 8, 9)", ["p"]),
-        ("t.p < 20", ["p"]),
-        ("t.id = 3", ["p"]),
+        ("t.p = 3", False),
+        ("t.p IN (3, 7)", False),
+        ("s.p IN (3, 7)", False),
+        ("t.p IN (1, 2, 3, 4, 5, 6, 7, 8, 9)", True),
+        ("t.p < 20", True),
+        ("t.id = 3", True),
     ],
 )
 @pytest.mark.classic
-def test_a_source_is_not_asked_for_partitions_that_the_text_names(
-    t, listed, monkeypatch, more, asked
-):
-    names, ask = [], source_partitions.source_predicate
-
-    def note(source, equated):
-        names.extend(column.name for column, _ in equated)
-        return ask(source, equated)
-
-    monkeypatch.setattr(statement_demands, "source_predicate", note)
+def test_a_source_is_not_asked_for_partitions_that_the_text_names(t, more, is_asked):
     # Spark does not know its value as a constant.
     source = "(SELECT INT(id), INT(id) AS p FROM range(3, 4))"
     merge = MERGE.format(source).partition("WHEN NOT")[0]
     t.sql(merge.replace("t.p = s.p", f"t.p = s.p AND {more}"))
-    assert names == asked
-    assert listed <= {"p=3", "p=7"}
+    costs = t.last.costs
+    assert (FastPath.SOURCE_PARTITIONS in costs.fast_paths) is is_asked
+    assert costs.listed_directories == (1 if is_asked else more.count(",") + 1)
     assert rows(t, "SELECT id FROM t WHERE v = 'new'") == [(3,)]
 
 
-def test_a_partition_that_comes_between_is_seen(t, listed):
+def test_a_partition_that_comes_between_is_seen(t):
     t.sql("INSERT INTO t VALUES (100, 'a', 100)")
     t.sql("UPDATE t SET v = 'b' WHERE p >= 58")
-    assert {"p=58", "p=59", "p=100"} <= listed
+    assert t.last.costs.listed_directories == 3
     assert rows(t, "SELECT id FROM t WHERE v = 'b'") == [(100,), (58,), (59,)]
 
 
-def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t, monkeypatch):
-    looked, look = [], orc_schema.read_file_info
-
-    def note(path):
-        looked.append(path)
-        return look(path)
-
-    monkeypatch.setattr(orc_schema, "read_file_info", note)
+def test_one_footer_tells_the_names_of_columns_for_all_that_a_statement_wrote(t):
     t.sql("INSERT INTO t SELECT id + 100, v, p FROM t")
-    looked.clear()
     assert rows(t, "SELECT count(*) FROM t") == [(120,)]
-    assert len(looked) == 2
+    assert t.costs.opened_files == 2
 
 
 @pytest.mark.parametrize(

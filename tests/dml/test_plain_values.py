@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kit import counts, ordered, rows
 from over_hive import beside
 
+from acidsql.costs import FastPath
 from acidsql.errors import AcidSqlError
 from acidsql.sql import parser
 from acidsql.statements.dml import prepare
@@ -238,24 +239,21 @@ def attempt(acid, monkeypatch):
     """Run an INSERT. Returns the written Arrow tables, or the error; and whether Spark was
     needed."""
     written: list[object] = []
-    helped: list[object] = []
-    write, collect = save.write_rows, save.collect_rows
+    write = save.write_rows
     monkeypatch.setattr(
         save, "write_rows", lambda t, *rest: (written.append(t), write(t, *rest))[1]
     )
-    monkeypatch.setattr(save, "collect_rows", lambda *all_: (helped.append(1), collect(*all_))[1])
 
     def run(text: str, *, plain: bool) -> tuple[tuple[object, ...], bool]:
         written.clear()
-        helped.clear()
         with monkeypatch.context() as patch:
             if not plain:
                 patch.setattr(parser, "plain_insert", lambda *_: None)
             try:
                 acid.sql(text)
             except AcidSqlError as error:
-                return (type(error), error.condition, str(error)), bool(helped)
-        return tuple(written), bool(helped)
+                return (type(error), error.condition, str(error)), False
+        return tuple(written), FastPath.PLAIN_LITERALS not in acid.last.costs.fast_paths
 
     return run
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import BinaryIO
 
 from acidsql.acid.values.types import HiveType
+from acidsql.costs import note_opened_file
 from acidsql.errors import FormatError
 from acidsql.storage.orc.encoding.compression import compress, decompress
 from acidsql.storage.orc.encoding.protobuf import (
@@ -147,6 +148,7 @@ def read_checked_footer(file: BinaryIO, length: int) -> tuple[Footer, bytes, Pos
     Raises:
         FormatError: It is not an ORC file, it is cut short or damaged, or Java misreads a name.
     """
+    note_opened_file()
     message, script = read_tail(file, length)
     footer = parse_footer(message)
     _check_footer(footer, length - script.length - script.footer_length - script.metadata_length)
