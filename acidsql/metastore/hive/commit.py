@@ -57,10 +57,20 @@ class HiveCommit:
         self._txns, self._streams, self._workers = txns, streams, workers
 
     def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
-        """Commit a transaction, but not in one step: before, the table is created, and partitions
-        and numbers of rows are told; after it, partitions are dropped, and failures of that are
-        only logged. If it does not commit, a created table is dropped again, and the numbers are
-        taken back. After a MetastoreError, which leaves the outcome open, all stays."""
+        """Commit a transaction, but not in one step, and forget it.
+
+        First a new table is created, the server is told numbers of rows, partitions and files, and
+        conflicts are looked for; then a batch's entry is locked, and a compaction is marked. After
+        COMMIT, partitions are dropped; failures of that are only logged. If an error says that
+        COMMIT has not happened, a created table is dropped again without its files, and the numbers
+        are taken back. A MetastoreError, even one before COMMIT, leaves the outcome open: all
+        stays.
+
+        Raises:
+            WriteConflictError: Others have committed conflicting changes.
+            TxnError: The transaction has ended, or another worker has the compaction.
+            StreamError, LockTimeoutError: As ``HiveStreams.lock_next_entry`` says.
+        """
         assert not commit.is_replacement, "see ``Abilities.replaces_tables``"
         own = self._server.own_txn(txn_id)
         self._create_table(txn_id, commit)
@@ -82,7 +92,8 @@ class HiveCommit:
         self._drop_partitions(commit.dropped_partitions)
 
     def _create_table(self, txn_id: int, commit: Commit) -> None:
-        """Create the table that the transaction has filled, if there is one."""
+        """Create ``commit.created_table`` on the server; None: do nothing. It has 0 rows for now if
+        ``row_changes`` count its rows; otherwise the number is not known."""
         new_table = commit.created_table
         if new_table is not None:
             rows = 0 if new_table.name in commit.row_changes else None
@@ -91,8 +102,9 @@ class HiveCommit:
             )
 
     def _tell_changes(self, own: OwnTxn, commit: Commit) -> None:
-        """Tell the server the numbers of rows, the partitions, and if it asks for them the
-        files."""
+        """Tell the server the numbers of rows, add the partitions that the catalog lacks, and tell
+        which partitions of each table the transaction has changed. If the server asks for files
+        (``tells_writes``), tell them, too."""
         self._statistics.count_all(own, commit.row_changes, commit.added_partitions)
         for table in own.write_ids:
             self._partitions.tell(own, table)
@@ -100,9 +112,9 @@ class HiveCommit:
             self._tell_writes(own, commit.row_changes)
 
     def _tell_writes(self, own: OwnTxn, changes: RowChanges) -> None:
-        """List the directories that a transaction has written, and tell the server their files, by
-        table and partition, so that its listeners can tell others at the commit. A table without a
-        write id is left out."""
+        """Tell the server which files a transaction has written, in a call for each table and
+        partition of ``changes``, so that its listeners can tell others at the commit. The files are
+        all that is in the change's directories now. A table without a write id is left out."""
         for table, partitions in changes.items():
             for name, change in partitions.items() if table in own.write_ids else ():
                 files = [
@@ -124,15 +136,18 @@ class HiveCommit:
                 self._server.call("add_write_notification_log", request)
 
     def _refuse_conflicts(self, own: OwnTxn, snapshot: ValidTxnList | None) -> None:
-        """Raise WriteConflictError if others have committed conflicting changes."""
+        """Raise WriteConflictError if others have committed conflicting changes that the snapshot
+        does not see. Without a snapshot only changes with higher write ids than the transaction's
+        own count."""
         conflicts = self._conflicts.at_commit(own, snapshot)
         if conflicts:
             raise conflict_rules.conflict_error(own.id, conflicts)
 
     def _commit_and_release(self, own: OwnTxn, entry: Any) -> None:
-        """Check that the locks are held, COMMIT, and release the locks. ``entry``: the property
-        that notes a batch of a stream, or None. If the outcome is not known, the locks stay until
-        they time out."""
+        """Send a heartbeat if another number holds the locks, COMMIT, and release the locks, also
+        if the server says that the transaction has ended. ``entry``: the property that notes a
+        batch of a stream, or None. If the outcome is not known, the locks stay until they time out.
+        """
         self._numbers.need_locks(own)
         try:
             send_commit(self._server.client, own, entry)
@@ -142,7 +157,9 @@ class HiveCommit:
         self._numbers.release(own)
 
     def _take_back(self, own: OwnTxn, commit: Commit, error: AcidSqlError) -> None:
-        """Take back what was told before a COMMIT that has failed with this error."""
+        """Take back what was told before a COMMIT that has failed with this error: the numbers of
+        rows, and the created table, whose files stay. A failure of that is ignored. If the error
+        says that the transaction has ended, another transaction locks the numbers meanwhile."""
         has_ended = isinstance(error, TxnAbortedError | NoSuchTxnError)
         if has_ended or (isinstance(error, WriteConflictError) and error.ended):
             self._txns.uncount_ended(own)
@@ -157,7 +174,8 @@ class HiveCommit:
     def _drop_partitions(
         self, partitions: Mapping[TableName, Sequence[tuple[str | None, ...]]]
     ) -> None:
-        """Drop the partitions that are without rows now; a failure is only logged."""
+        """Drop the partitions with these values from the catalog, table by table; files stay, and a
+        failure is only logged."""
         for table, values in partitions.items():
             try:
                 self._partitions.drop(table, values)

@@ -15,14 +15,16 @@ _PAUSES_S = (0.2, 1.0, 3.0)  # before COMMIT is sent again
 
 
 def send_commit(client: Client, own: OwnTxn, entry: Any = None) -> None:
-    """Send COMMIT, again if the reply is lost: for the server, the second one is a success. If
-    the server does not know the transaction then, that counts as a success if it wrote nothing.
+    """Send COMMIT, again if the reply is lost, at most three times and until the address's
+    time-out: for the server, a second COMMIT is a success. If the server does not know the
+    transaction then, that counts as a success if it has no write id and no ``entry``.
 
     ``entry``: the property that notes a batch of a stream, or None.
 
     Raises:
         MetastoreError: The outcome is not known.
-        WriteConflictError, TxnAbortedError, NoSuchTxnError: The transaction has ended.
+        WriteConflictError: The server has aborted the transaction because of a conflict.
+        TxnAbortedError, NoSuchTxnError: The transaction has ended otherwise.
     """
     # The server's own comparison, by time, is needed only if locks let others change the same.
     request = hive.CommitTxnRequest(

@@ -40,9 +40,10 @@ class HiveCompactions:
         self._server = server
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue a compaction. If the server does not accept it, because of another entry of the
-        table or partition, the answer is this entry. The server does not check that there is such a
-        table or partition; callers do."""
+        """Queue a compaction for the session's user. If the server does not accept it, because of
+        another entry of the table or partition, the answer has this entry's number and state
+        (INITIATED if the server does not show the entry any more). The server does not check that
+        there is such a table or partition; callers do."""
         answer = self._server.call(
             "compact2",
             hive.CompactionRequest(
@@ -75,13 +76,15 @@ class HiveCompactions:
         return sorted(entries, key=_newest, reverse=True)
 
     def raw_entries(self, **only: Any) -> list[Any]:
-        """The server's structs of entries, in any state."""
+        """Return the server's structs of entries, in any state and in its order; rows of types that
+        acidsql does not know are left out. ``only``: fields of ``ShowCompactRequest``, by which the
+        server chooses entries."""
         answer = self._server.call("show_compact", hive.ShowCompactRequest(**only))
         return [raw for raw in answer.compacts if raw.type in TYPE_OF]
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
-        """Let the server abort entries that no worker has. Return the state of each before the
-        call; None if there is no such entry."""
+        """Let the server abort entries that no worker has. Return each number → the state of the
+        entry before the call, or None if there is no such entry."""
         before = {entry.id: entry.state for entry in self.compactions()}
         if ids:  # the server fails at an empty list
             self._server.call(
@@ -140,7 +143,9 @@ def _newest(compaction: CompactionInfo) -> int:
 
 def _compaction_info(raw: Any) -> CompactionInfo:
     """Make the CompactionInfo of an entry that the server shows. What the server leaves empty or 0
-    becomes None; an unknown state becomes INITIATED."""
+    becomes None; an unknown state becomes INITIATED. The message is the error's text, or without
+    one the text that the server has about the entry. Properties, buckets and order are not shown.
+    """
     return CompactionInfo(
         id=raw.id or 0,
         table=TableName(raw.dbname, raw.tablename),
@@ -163,8 +168,9 @@ def _compaction_info(raw: Any) -> CompactionInfo:
 
 
 def _progress(raw: Any) -> str | None:
-    """What a worker does now. The server keeps what acidsql's workers have told it, as a job's name
-    that stays."""
+    """Return what a worker does now (of a worker of Hive's: the number of its job); None if nothing
+    is told. The server keeps what acidsql's workers have told it, so None also if an entry of
+    theirs is not WORKING any more."""
     if raw.workerVersion == VERSION and raw.state != CompactionState.WORKING.shown:
         return None
     return None if raw.hadoopJobId in (None, "", "None") else str(raw.hadoopJobId)

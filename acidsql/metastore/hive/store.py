@@ -70,7 +70,8 @@ class HiveMetastore:
         self._delegate_streams_and_versions(parts)
 
     def _delegate_catalog(self, parts: Parts) -> None:
-        """Let the parts have the methods of ``Catalog`` and ``CatalogHistory``."""
+        """Set the methods of ``Catalog`` and ``CatalogHistory`` as attributes: the bound methods of
+        the parts."""
         self.databases = parts.databases.databases
         self.get_database = parts.databases.get_database
         self.create_database = parts.databases.create_database
@@ -102,7 +103,7 @@ class HiveMetastore:
         self.catalog_changes = parts.history.catalog_changes
 
     def _delegate_txns(self, parts: Parts) -> None:
-        """Let the parts have the methods of ``TxnStore``."""
+        """Set the methods of ``TxnStore`` as attributes: the bound methods of the parts."""
         self.open_txn = parts.txns.open_txn
         self.valid_txns = parts.txns.valid_txns
         self.valid_txns_under = parts.txns.valid_txns_under
@@ -125,7 +126,7 @@ class HiveMetastore:
         self.valid_write_ids = parts.conflicts.valid_write_ids
 
     def _delegate_compactions(self, parts: Parts) -> None:
-        """Let the parts have the methods of ``CompactionQueue``."""
+        """Set the methods of ``CompactionQueue`` as attributes: the bound methods of the parts."""
         self.compact = parts.workers.compact
         self.has_work = parts.workers.has_work
         self.take_next = parts.workers.take_next
@@ -148,7 +149,8 @@ class HiveMetastore:
         self.forget_aborted = parts.compactions.forget_aborted
 
     def _delegate_streams_and_versions(self, parts: Parts) -> None:
-        """Let the parts have the methods of ``StreamLedger`` and ``VersionLog``."""
+        """Set the methods of ``StreamLedger`` and ``VersionLog`` as attributes: the bound methods
+        of the parts."""
         self.stream = parts.ledger.stream
         self.streams = parts.ledger.streams
         self.sink = parts.ledger.sink
@@ -170,7 +172,8 @@ class HiveMetastore:
 
     @property
     def abilities(self) -> Abilities:
-        """The abilities, which depend on the server's version and settings."""
+        """The abilities: those of a server of Hive 3 or Hive 4, without streams if the server
+        caches tables. Whether changes are remembered, and the time-out, are as the server says."""
         of_version = ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES
         return replace(
             of_version,

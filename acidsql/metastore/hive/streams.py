@@ -48,9 +48,10 @@ class HiveStreams:
         self._locks, self._views, self._ledger, self._txns = locks, views, ledger, txns
 
     def take_over_stream(self, batch: Batch, after: Batch) -> None:
-        """Give the entry the run of ``batch``. Raise StreamError STREAM_TAKEN_OVER unless it still
-        has the version of ``after``, and the run of ``after`` or of ``batch``; raise
-        LockTimeoutError if others hold it."""
+        """Give the entry the run of ``batch``, by the COMMIT of a transaction of its own; all else
+        stays. Raise StreamError STREAM_TAKEN_OVER if there is no entry, or if it has not the
+        version of ``after`` and the run of ``after`` or of ``batch``; raise LockTimeoutError if
+        others hold it."""
         place = self._ledger.entry_place(batch.app_id, batch.sink)
         with self._with_entry_locked(place.view, batch) as own:
             raw = self._raw_tables.find(place.view)
@@ -64,7 +65,8 @@ class HiveStreams:
 
     def end_other_runs(self, batch: Batch) -> Sequence[int]:
         """Abort the transactions with locks that work for the batch's application, sink and query,
-        but for another run. Return their numbers, also of those that have ended meanwhile."""
+        but for another run. Return their numbers, ascending, also of those that have ended
+        meanwhile."""
         other_txns = self._locks.txns_of_other_runs(batch)
         for txn_id in other_txns:
             with suppress(TxnError):  # it has ended meanwhile
@@ -72,9 +74,9 @@ class HiveStreams:
         return other_txns
 
     def forget_stream(self, app_id: str, sink: str | None = None) -> int:
-        """Delete the entries of an application, or its entry for one sink, and return how many
-        there were. Without ``sink``, entries whose tables have gone are deleted, too, but not
-        counted. Raise LockTimeoutError if others hold one."""
+        """Delete the entries of an application, or its entry for one sink, and return how many of
+        them this call has deleted. Without ``sink``, its entries whose tables have gone are
+        deleted, too, but not counted. Raise LockTimeoutError if others hold one."""
         forgotten = 0
         for noted in self._ledger.entries(app_id):
             if sink is None or (noted.is_valid and noted.entry.batch.sink == sink):
@@ -82,11 +84,14 @@ class HiveStreams:
         return forgotten
 
     def lock_next_entry(self, own: OwnTxn, new: NextBatch) -> Any:
-        """Lock the entry of a stream, make it if necessary, and return the property that COMMIT
-        must set, so that it notes a batch. The lock lasts until the transaction ends.
+        """Lock the entry of a stream, and return the property (``CommitTxnKeyValue``) that COMMIT
+        must set, so that it notes the batch. The lock lasts until the transaction ends. If there is
+        no entry, an empty one is made; before, this user's entries about tables that have gone are
+        deleted.
 
         Raises:
-            StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked.
+            StreamError: STREAM_TAKEN_OVER: the entry's version and run are not those of
+                ``new.after``.
             LockTimeoutError: Others hold the lock.
         """
         batch = new.batch
@@ -103,7 +108,8 @@ class HiveStreams:
         return commit_property(raw, StreamEntry(batch, own.id, now_ms, own.user, own.host))
 
     def _forget_void(self) -> None:
-        """Delete this user's entries about tables that have gone. A failure is only logged.
+        """Delete this user's entries, of all applications, about tables that have gone. It does not
+        wait for locks; the first failure ends it, and is only logged.
 
         Others' tables may only be hidden from this user. A table that others rename meanwhile may
         be in no list, so a second look must agree.
@@ -123,8 +129,9 @@ class HiveStreams:
             log.warning("Entries of the ledger of streams could not be forgotten: %s", error)
 
     def _forget_noted(self, noted: NotedEntry, pauses_s: Sequence[float] | None = None) -> bool:
-        """Delete an entry; False if another session was faster. Raise LockTimeoutError if others
-        hold it."""
+        """Delete an entry, in a transaction that locks it; return False if another session was
+        faster. Raise LockTimeoutError if others still hold it after the pauses, by default a
+        minute."""
         with self._with_entry_locked(
             noted.view, replace(noted.entry.batch, run_id=""), pauses_s
         ) as own:
@@ -138,7 +145,8 @@ class HiveStreams:
         self, view: TableName, batch: Batch, pauses_s: Sequence[float] | None = None
     ) -> Iterator[OwnTxn]:
         """Run a block in a transaction that has locked an entry and is aborted at the end, unless
-        the block has committed it. If its process dies, the next run of the stream of ``batch``
+        the block has committed it. Raise LockTimeoutError if others still hold the entry after the
+        pauses, by default a minute. If its process dies, the next run of the stream of ``batch``
         ends it, and need not wait for the lock."""
         own = OwnTxn(
             0, self._server.user, gethostname(), "a stream's entry", type=TxnType.READ_ONLY

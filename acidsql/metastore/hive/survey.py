@@ -41,8 +41,8 @@ class Survey(HiveMetastore):
 
     @property
     def security(self) -> str:
-        """The security of the connection in words (auth, TLS, Kerberos, user), without a password
-        or token."""
+        """The security of the connection in words: ``auth=none, no TLS, user ann``; also whether it
+        goes over HTTP, and what Kerberos does to messages. The password or token is not shown."""
         client = self.parts.server.client
         address = client.address
         over = "" if address.path is None else " over HTTP"
@@ -66,7 +66,8 @@ class Survey(HiveMetastore):
             return ""
 
     def all_tables(self, database: str) -> Iterator[FoundTable]:
-        """Yield all tables and views of a database, of any kind, by name."""
+        """Yield all tables and views of a database, of any kind, by name; the server is asked when
+        the first is wanted."""
         server, raw_tables = self.parts.server, self.parts.raw_tables
         names = sorted(server.call("get_all_tables", server.qualified_database(database)))
         for raw in sorted(

@@ -74,7 +74,8 @@ class HiveTxns:
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
-        """Open a transaction on the server, and return its number. The server has limits of its
+        """Open a transaction on the server, remember it as one of this session, and return its
+        number. ``batch``: its locks will name this run of a stream. The server has limits of its
         own, so ``timeout_ms`` and ``max_open_txns`` are not used."""
         own = OwnTxn(0, user, host, agent_info, type=txn_type)
         if batch is not None:
@@ -86,19 +87,21 @@ class HiveTxns:
     # ── looking ──────────────────────────────────────────────────────────────────────────────
 
     def valid_txns(self, txn_id: int = 0) -> ValidTxnList:
-        """Return which transactions are committed now. The transaction ``txn_id`` sees its own
-        writes, and notes that it has its snapshot."""
+        """Return the snapshot of now: which transactions are open or aborted, the others up to the
+        highest number being committed. ``txn_id`` is not among the open ones, so it sees its own
+        writes; if it is of this session, it notes that it has its snapshot."""
         valid = snapshots.valid_txns(self._server.call("get_open_txns"), txn_id)
         if txn_id in self._server.own_txns:
             self._server.own_txns[txn_id].note_snapshot()
         return valid
 
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
-        """Return which transactions are committed now if the READ_ONLY transaction ``lease`` is
-        open; None if it has ended.
+        """Return the snapshot of now if the READ_ONLY transaction ``lease`` is open; None if it has
+        ended.
 
         Hive 3 is asked twice. Hive 4 is asked once: its answer lists READ_ONLY transactions, too,
-        so that ``lease`` can be found in it. They write nothing, so the list may have them.
+        so that ``lease`` can be found in it. They write nothing, so the list of open ones may have
+        them.
         """
         if self._server.features.is_hive3:
             return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
@@ -109,8 +112,13 @@ class HiveTxns:
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:
-        """Return the transaction's write id in a table, the same at each call. Raise TxnError
-        READ_ONLY_TRANSACTION for a READ_ONLY one, and another error if it has ended."""
+        """Return the transaction's write id in a table, the same at each call; only the first asks
+        the server.
+
+        Raises:
+            TxnError: READ_ONLY_TRANSACTION: the transaction is READ_ONLY.
+            TxnAbortedError, NoSuchTxnError: It has ended.
+        """
         own = self._server.own_txn(txn_id)
         if own.type is TxnType.READ_ONLY:
             raise TxnError(
@@ -132,13 +140,14 @@ class HiveTxns:
         return own.write_ids[table]
 
     def _record_changes(self, own: OwnTxn, table: TableName, num_partitions: int) -> bool:
-        """Tell the server what the transaction changes in a table, now that it has a write id.
-        Return False, without a call, if the server knows that already. ``num_partitions``: how many
-        partitions the statement writes to.
+        """Tell the server with which operations the transaction changes a table, now that it has a
+        write id. Return True after a call, False if the server knows all of them already.
+        ``num_partitions``: how many partitions the statement writes to.
 
-        Only a request for a lock does that. The lock itself is not needed, because the transaction
-        holds one that is at least as strong. But COMMIT needs the lock on the numbers of rows, so a
-        transaction that commits soon asks for both at once.
+        Only a request for a lock (SHARED_READ) does that. The lock itself is not needed, because
+        the transaction holds one that is at least as strong; if it is not granted at once, it is
+        given up. But COMMIT needs the lock on the numbers of rows. So over Hive 4 a transaction of
+        one statement with few partitions asks for both at once, unless it only updates.
         """
         new = [
             operation
@@ -178,9 +187,10 @@ class HiveTxns:
         return True
 
     def record_partitions(self, txn_id: int, table: TableName, partitions: Collection[str]) -> None:
-        """Tell the server, before anything is published, what a transaction changes, and note the
-        partitions; "" is an unpartitioned table. Without partitions nothing happens. Raise
-        TxnAbortedError or NoSuchTxnError if it has ended."""
+        """Tell the server, before anything is published, how a transaction changes a table, and
+        note the partitions for COMMIT; "" is an unpartitioned table. Over Hive 3, or if the server
+        knows partitions of the table already, the partitions are told now, too. Without partitions
+        nothing happens. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         if not partitions:
             return  # nothing is published, so a cleaner must find nothing
         own, named = self._server.own_txn(txn_id), set(partitions) - {""}
@@ -199,16 +209,23 @@ class HiveTxns:
             self._numbers.heartbeat(txn_id)
 
     def restore_components(self, txn_id: int, components: Sequence[LockComponent]) -> None:
-        """The server's record stays: others may see a conflict where there is none, and a
-        compactor looks where there is nothing."""
+        """Send a heartbeat, and forget all components of the transaction's locks but these: they
+        alone tell from now on how it changes tables. Its locks stay.
+
+        The server's record stays, too: others may see a conflict where there is none, and a
+        compactor looks where there is nothing. Raise TxnAbortedError or NoSuchTxnError if it has
+        ended.
+        """
         self._numbers.heartbeat(txn_id)
         self._server.own_txn(txn_id).keep(components)
 
     # ── the end ──────────────────────────────────────────────────────────────────────────────
 
     def abort_txn(self, txn_id: int, reason: str = "") -> None:
-        """Abort a transaction, release its locks, and take back what was told about numbers of
-        rows. Raise TxnError if the server says that it has ended."""
+        """Abort a transaction. One of this session also loses its locks, what it told about numbers
+        of rows is taken back, and it is forgotten. The reason ``ABORT TRANSACTIONS`` is told to the
+        server as a statement's, any other one as a rollback. Raise TxnError if the server says that
+        it has ended."""
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._server.own_txns.get(txn_id)
         if own is not None and own.reported_row_counts:
@@ -230,8 +247,8 @@ class HiveTxns:
 
     def uncount_ended(self, own: OwnTxn) -> None:
         """Take back the numbers of rows that the server was told of a transaction that has ended,
-        and so holds no lock on them. Another transaction locks them meanwhile. Errors are ignored.
-        """
+        and so holds no lock on them. A READ_ONLY transaction of its own locks them meanwhile; a
+        number that it cannot lock becomes unknown. Errors are ignored."""
         if own.reported_row_counts:
             holder = OwnTxn(0, own.user, own.host, own.agent_info, type=TxnType.READ_ONLY)
             with suppress(AcidSqlError):  # the transaction's own error is more important
@@ -244,8 +261,9 @@ class HiveTxns:
     # ── asking about transactions ────────────────────────────────────────────────────────────
 
     def txn_state(self, txn_id: int) -> TxnState | None:
-        """Return the state of a transaction; None if the server does not know it, or if an own one
-        is not open for another reason than an abort. A heartbeat is sent for an own one."""
+        """Return the state of a transaction. One of this session gets a heartbeat: it is OPEN or
+        ABORTED, or None if the server says otherwise that it has ended. Another one is looked up in
+        ``show_txns``: None if it is not there, as committed ones are not."""
         if txn_id in self._server.own_txns:
             try:
                 self._numbers.heartbeat(txn_id)

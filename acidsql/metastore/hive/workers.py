@@ -38,8 +38,9 @@ class HiveWorkers:
         self._taken_entries: dict[int, Any] = {}  # by number
 
     def compact(self, request: CompactionRequest) -> Enqueued:
-        """Queue a compaction. If an entry of a dead worker of acidsql's is in the way, queue that
-        again, and answer with it."""
+        """Queue a compaction. If a WORKING entry is in the way, queue the entries of all dead
+        workers of acidsql's again (``revoke``); if there were any, make the request once more, and
+        return its answer: mostly the entry that now waits in the dead one's place."""
         answer = self._compactions.compact(request)
         is_free = answer.accepted or answer.state is not CompactionState.WORKING
         if is_free or not self.revoke(0):
@@ -49,12 +50,15 @@ class HiveWorkers:
         )  # gives the entry that is queued instead of the dead one's
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
-        """``pool_timeout_ms`` is the server's."""
+        """Whether the oldest waiting entry of a pool (None: without a name) is one for acidsql:
+        False without one, and if it is a rebalance. ``pool_timeout_ms`` is not used: it is the
+        server's."""
         return self._oldest_entry_of(pool) is not None
 
     def _oldest_entry_of(self, pool: str | None) -> Any:
-        """Return the oldest INITIATED entry of a pool. None: there is none, or it is a rebalance,
-        which Hive's workers must take."""
+        """Return the server's struct of the INITIATED entry of a pool (None: without a name) that
+        has the lowest number. None: there is none, or it is a rebalance, which Hive's workers must
+        take."""
         waiting = (
             entry
             for entry in self._compactions.raw_entries(state=_INITIATED)
@@ -72,10 +76,11 @@ class HiveWorkers:
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
-        """Give the worker the oldest entry of a pool; None if there is none, or it is a rebalance,
-        which is left to Hive. ``only`` names the pool of this entry, but an older one may be given.
-        ``worker_id`` must begin with the host's name, or the server could not give a dead host's
-        entries to others. ``pool_timeout_ms`` is not used: it is the server's."""
+        """Give the worker the oldest entry of a pool, and remember it until its end is marked. None
+        if there is none, or it is a rebalance, which is left to Hive. ``only`` names the pool of
+        this entry, but an older one may be given; None if ``only`` does not wait. ``worker_id``
+        must begin with the host's name, or the server could not give a dead host's entries to
+        others. ``pool_timeout_ms`` is not used: it is the server's."""
         if only is not None:
             requested = next(
                 (
@@ -116,8 +121,8 @@ class HiveWorkers:
         )
 
     def begin_compaction(self, compaction_id: int, txn_id: int, highest_write_id: int) -> None:
-        """Tell the server the transaction and the highest write id of an entry that this worker has
-        taken."""
+        """Tell the server the transaction and the highest write id of an entry that ``take_next``
+        has given; without a user, the entry gets the session's. KeyError for any other entry."""
         raw = self._taken_entries[compaction_id]
         raw.highestWriteId, raw.state = highest_write_id, _WORKING
         raw.runas = raw.runas or self._server.user
@@ -129,12 +134,13 @@ class HiveWorkers:
 
     @contextmanager
     def compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
-        """Mark an entry as compacted before the block, which must do nothing but commit. If its
-        error says that it has not committed, the entry has failed; after a MetastoreError, which
-        leaves that open, the mark stays.
+        """Mark an entry as compacted before the block, which must do nothing but commit; forget it
+        afterwards. If the block's error says that it has not committed, the entry is marked as
+        failed, with the error's text; after a MetastoreError, which leaves that open, the mark
+        stays.
 
         Raises:
-            TxnError: COMPACTION_LOST: another worker has the entry.
+            TxnError: COMPACTION_LOST: the entry is not this worker's any more.
         """
         if not self._is_ours(compaction.id, txn_id):
             raise TxnError(
@@ -159,8 +165,9 @@ class HiveWorkers:
         self._mark("mark_refused", compaction_id, txn_id, message)
 
     def _mark(self, method: str, compaction_id: int, txn_id: int, message: str) -> None:
-        """Call the server's ``method`` (``mark_failed`` or ``mark_refused``) if this worker still
-        has the entry, which may have no transaction yet. Forget the entry in any case."""
+        """Call the server's ``method`` (``mark_failed`` or ``mark_refused``) with the message, cut
+        to 1,000 characters, if this worker still has the entry, which may have no transaction yet.
+        Forget the entry in any case."""
         if self._is_ours(compaction_id, txn_id, None):
             raw = self._taken_entries[compaction_id]
             raw.errorMessage = message[:_MESSAGE_MAX]
@@ -168,8 +175,9 @@ class HiveWorkers:
         self._taken_entries.pop(compaction_id, None)
 
     def _is_ours(self, compaction_id: int, *txn_ids: int | None) -> bool:
-        """Whether an entry is still WORKING for this worker, and for one of these transactions;
-        None stands for an entry for which ``begin_compaction`` was not called."""
+        """Whether this store has taken an entry, and the server says that the entry is still
+        WORKING for the same worker and for one of these transactions; None stands for an entry for
+        which ``begin_compaction`` was not called."""
         raw = self._taken_entries.get(compaction_id)
         if raw is None:
             return False
@@ -190,8 +198,10 @@ class HiveWorkers:
 
     def revoke(self, worker_timeout_ms: int) -> list[int]:
         """Mark the entries of acidsql's workers whose transaction has ended as REFUSED, and queue
-        copies under new numbers. Return the old numbers. The server revokes the entries of Hive's
-        workers; ``worker_timeout_ms`` is not used."""
+        copies under new numbers; the server does not show properties, so the copies have none.
+        Return the old numbers. Left out are entries that this store has taken, and those without a
+        transaction. The server revokes the entries of Hive's workers; ``worker_timeout_ms`` is not
+        used."""
         entries = [
             entry
             for entry in self._compactions.raw_entries(state=_WORKING)
@@ -221,8 +231,8 @@ class HiveWorkers:
         return [entry.id for entry in dead]
 
     def _request_again(self, raw: Any) -> None:
-        """Queue a compaction with the table, partition, type, pool and options of an entry, under a
-        new number."""
+        """Queue a compaction with the table, partition, type, pool and options of an entry's
+        ``CompactionInfoStruct``, under a new number; the requester is ``acidsql-again``."""
         self._compactions.compact(
             CompactionRequest(
                 TableName(raw.dbname, raw.tablename),

@@ -51,9 +51,10 @@ class HiveAlterations:
         cdc_table: Table | None = None,
         txn_id: int | None = None,
     ) -> None:
-        """Change the parts of an ACID table that are given; if ``constraints`` are, only these.
-        Raise CatalogError if there is no such ACID table, or a column would be there twice; raise
-        UnsupportedError for other columns of a table with a CHECK."""
+        """Change the parts of an ACID table that are given (its partitions get new columns, too);
+        if ``constraints`` are, change only these. A change of columns that were there has a write
+        id of its own. Raise CatalogError if there is no such ACID table, or a column would be there
+        twice; raise UnsupportedError for other columns of a table with a CHECK."""
         self._numbers.need_open(txn_id)
         raw = self._raw_tables.need(name)
         is_acid = convert.is_transactional(raw)
@@ -129,8 +130,8 @@ class HiveAlterations:
             raise
 
     def _write_cdc_table(self, cdc_table: Table) -> None:
-        """Write the columns, bucketing columns and properties of a table of AUTO CDC. Raise
-        CatalogError if it is missing."""
+        """Write the columns and bucketing columns of a table of AUTO CDC, and set its properties;
+        properties that ``cdc_table`` lacks stay. Raise CatalogError if the table is missing."""
         raw = self._raw_tables.need(cdc_table.name)
         raw.sd.cols = convert.fields(cdc_table.columns)
         raw.sd.bucketCols = list(cdc_table.bucket_columns)
@@ -139,7 +140,8 @@ class HiveAlterations:
 
 
 def _refuse_repeated_columns(table: Table) -> None:
-    """Raise CatalogError COLUMN_ALREADY_EXISTS if a table has two columns of one name."""
+    """Raise CatalogError COLUMN_ALREADY_EXISTS if a table has two columns of one name, partition
+    columns included."""
     names: set[str] = set()
     for column in table.all_columns:
         if column.name in names:

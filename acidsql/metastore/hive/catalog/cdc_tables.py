@@ -34,7 +34,7 @@ class HiveCdcTables:
         is itself a table of AUTO CDC, its target forgets it first. Raise CatalogError if there is
         no such table, or the name is that of a view.
 
-        If the table itself cannot be dropped, nothing is lost.
+        If the table itself cannot be dropped, its tables of AUTO CDC stay.
         """
         raw_tables = self._find_acid_tables([name, *cdc.cdc_table_names(name)])
         cdc_tables = _cdc_tables_of(raw_tables, name)
@@ -51,7 +51,7 @@ class HiveCdcTables:
     ) -> None:
         """Rename the tables of AUTO CDC of a table, then the table. So the same call goes on after
         a crash. If the server refuses, they get their old names back. If the table is itself one of
-        AUTO CDC, its target forgets it first.
+        AUTO CDC, its target forgets it first, and does not get the bond back if the server refuses.
 
         Raises:
             CatalogError: There is no such table or database, or the new name is taken.

@@ -46,9 +46,10 @@ class HiveConstraints:
 
     @contextmanager
     def changed(self, before: Table, after: Table) -> Iterator[None]:
-        """Drop NOT NULL and DEFAULT of changed columns before the block, which changes the columns.
-        After it, add all NOT NULL and DEFAULT that are missing, if columns differ at all: the
-        server forgets the constraints of a table then."""
+        """Before the block, which changes the columns, drop NOT NULL and DEFAULT of those data
+        columns that are new or gone, or have another NOT NULL or DEFAULT. After it, add all NOT
+        NULL and DEFAULT that are missing, if columns differ at all: the server forgets the
+        constraints of a table then. If the block fails, nothing is added."""
         old, new = (
             {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
         )
@@ -78,8 +79,8 @@ class HiveConstraints:
         self._server.call("drop_constraint", request)
 
     def _add_missing_constraints(self, table: Table) -> None:
-        """Add those NOT NULL and DEFAULT constraints of a table's columns that the server does not
-        have."""
+        """Add NOT NULL to those columns of a table that shall have it and have none on the server,
+        and likewise DEFAULT. A constraint that is there stays as it is."""
         constraints = self.fetch(table.name)
         required = {raw.column_name for raw in constraints.notNullConstraints or ()}
         filled = {raw.column_name for raw in constraints.defaultConstraints or ()}

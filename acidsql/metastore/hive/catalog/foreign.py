@@ -64,7 +64,8 @@ class HiveForeign:
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
         """Make a full-ACID table of a plain one: change its properties, and the numbers of rows to
-        ``rows`` (by directory). The server lets the table's write ids begin above 10,000,000.
+        ``rows`` (by directory). A partition that ``rows`` lacks, and a partitioned table itself,
+        get no number. The server lets the table's write ids begin above 10,000,000.
 
         Hive adds to the numbers of rows of an ACID table, and believes them after its next
         compaction. Those of a plain table may be wrong or missing, because nobody has told the
@@ -94,8 +95,10 @@ class HiveForeign:
 
 
 def foreign_table(name: TableName, raw: Any) -> ForeignTable:
-    """Make the entry of a table that is neither an ACID table nor a view, from the server's struct.
-    If acidsql cannot read it, the entry has a refusal and no columns."""
+    """Make the entry of a table that is neither an ACID table nor a view, from the server's struct:
+    a plain or external table, without its partitions and without NOT NULL and DEFAULT. If acidsql
+    cannot read the table (a materialized view, another engine's, another format), the entry has a
+    refusal and no columns."""
     if kind_of(raw) is TableKind.MATERIALIZED_VIEW:
         refusal = "is a materialized view of Hive's: query the tables that it names."
         return ForeignTable(name, refusal=refusal)
@@ -110,7 +113,8 @@ def foreign_table(name: TableName, raw: Any) -> ForeignTable:
 
 
 def _is_external(raw: Any) -> bool:
-    """Hive 4 makes a plain table that was created as a managed one external, and notes that."""
+    """Whether a table is external. Hive 4 makes a plain table that was created as a managed one
+    external, and notes that: False for such a table."""
     parameters = {key.lower(): value.lower() for key, value in (raw.parameters or {}).items()}
     is_external = raw.tableType == _EXTERNAL or parameters.get("external") == "true"
     return is_external and parameters.get("translated_to_external") != "true"
@@ -150,7 +154,7 @@ def _text_parameters(raw: Any) -> Mapping[str, str]:
 
 def _text_format(raw: Any) -> TextFormat:
     r"""Return the separator of fields and the text for NULL of a text table, by default those of
-    Hive (``\x01``, ``\N``)."""
+    Hive (``\x01``, ``\N``). A separator that is a number means the character with this number."""
     serde_parameters, default = _text_parameters(raw), TextFormat()
     end = (
         serde_parameters.get("field.delim")

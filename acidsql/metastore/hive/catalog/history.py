@@ -44,8 +44,9 @@ class HiveHistory:
     def catalog_changes(
         self, txn_id: int, snapshot: ValidTxnList, table: TableName
     ) -> list[CatalogChange]:
-        """Return the changes that others made to a name since the snapshot, without their authors,
-        from the server's notification log: none if ``watch_catalog`` was not called. Without a log,
+        """Return the changes that others made to a name since the snapshot, without their authors:
+        a partition that is gone by its name, any other change as None. They come from the server's
+        notification log, in its order; none if ``watch_catalog`` was not called. Without a log,
         compare with what the name was when this transaction first asked.
 
         Raises:
@@ -95,9 +96,10 @@ class HiveHistory:
             last = max(last, log.last)
 
     def _changes_since_first_look(self, own: OwnTxn, table: TableName) -> list[CatalogChange]:
-        """Return how a table differs from what it was when this transaction first asked: another
-        meaning, or partitions that are gone. The first call notes what there is, and gives no
-        change; later calls note new partitions, too."""
+        """Return how a table differs from what it was when this transaction first asked: one change
+        without a partition if the name means something else, otherwise a change for each partition
+        that is gone, by name. The first call notes what there is, and gives no change; later calls
+        note new partitions, too."""
         raw = self._raw_tables.find(table)
         partitions = frozenset[str]()
         if raw is not None and raw.partitionKeys:

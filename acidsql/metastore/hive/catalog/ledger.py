@@ -225,7 +225,7 @@ class HiveLedger:
 
 def joint_identity(identities: Iterable[str | None]) -> str:
     """Return the identities of some tables, which tell them from later ones of their names, as one
-    text, sorted; "" if there are none, or if one is None."""
+    text, sorted and with commas between; "" if there are none, or if one is None."""
     all_identities = list(identities)
     known_identities = [identity for identity in all_identities if identity is not None]
     return (
@@ -257,8 +257,9 @@ def commit_property(raw: Any, entry: StreamEntry) -> Any:
 
 
 def view_entry(raw: Any, sink: str | None) -> StreamEntry | None:
-    """Return the entry in the properties of a view's struct; None without one. ``sink``: the
-    present name of its sink, if that is known."""
+    """Return the entry in the properties of a view's struct; None without a struct or an entry, or
+    if the entry is still empty. ``sink``: the present name of its sink, which takes the place of
+    the noted one; None: not known."""
     text = None if raw is None else (raw.parameters or {}).get(_ENTRY)
     if not text:
         return None

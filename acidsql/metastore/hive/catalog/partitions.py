@@ -26,7 +26,8 @@ class HivePartitions:
         self._server, self._raw_tables = server, raw_tables
 
     def partitions(self, name: TableName) -> list[Partition]:
-        """Return the partitions of a table, by values; none if it is missing or unpartitioned.
+        """Return the partitions of a table, by values as texts, NULL first; none if the table is
+        missing or unpartitioned.
 
         Raises:
             UnsupportedError: A partition lies outside of the table's directory, or the server's
@@ -61,7 +62,8 @@ class HivePartitions:
         )
 
     def tell(self, own: OwnTxn, table: TableName) -> None:
-        """Tell the server which partitions a transaction changes, except those that it knows.
+        """Tell the server which partitions a transaction changes, by operation, except those that
+        it knows, and note in ``own`` that it knows them.
 
         Before, Hive 4 has recorded that the transaction changes some partition of the table. If it
         is aborted then, the cleaner looks into the directories of all partitions, known or not. If

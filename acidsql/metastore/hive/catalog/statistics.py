@@ -56,9 +56,10 @@ class HiveStatistics:
     def keep_statistics(
         self, name: TableName, entries: Mapping[str, str], *, txn_id: int | None = None
     ) -> None:
-        """Note facts about a table beside its properties, under the lock on the numbers of rows.
-        Without the lock, a commit of another session would lose what it tells the server about
-        rows.
+        """Note facts about a table beside its properties; earlier ones of other names stay. A
+        transaction does so under the lock on the numbers of rows, which it keeps; None takes no
+        lock. Without the lock, a commit of another session would lose what it tells the server
+        about rows.
 
         Raises:
             LockTimeoutError: Others hold this lock.
@@ -157,7 +158,7 @@ class HiveStatistics:
         self, raw: Any, changes: Mapping[str, RowChange], write_id: int | None
     ) -> set[tuple[str | None, ...]]:
         """Change the numbers of rows of a table and its partitions on the server, and remove their
-        marks of being right.
+        marks of being right. Partitions that the server does not have are skipped.
 
         Args:
             raw: The table's struct.
@@ -165,7 +166,7 @@ class HiveStatistics:
             write_id: The transaction's write id; None: it has ended.
 
         Returns:
-            The values of those partitions that exist.
+            The values of those partitions in ``changes`` that exist.
         """
         name = TableName(raw.dbName, raw.tableName)
         if _change_row_count(raw, changes.get("")):

@@ -172,11 +172,13 @@ class HiveConflicts:
         return operations_by_partition
 
     def at_commit(self, own: OwnTxn, snapshot: ValidTxnList | None) -> list[WriteConflict]:
-        """Return the conflicts of a transaction that commits.
+        """Return the conflicts of a transaction that commits, at most one for each table and
+        partition.
 
         What was locked before the snapshot was taken cannot have conflicts, with one exception:
         Hive's TRUNCATE does not wait for inserts, nor do inserts wait for it. Only this one is
-        looked for without a snapshot.
+        looked for without a snapshot, and then only higher write ids than the transaction's own
+        count.
         """
         changes: dict[tuple[TableName, str], set[Operation]] = {}
         for table, write_id in own.write_ids.items():

@@ -69,8 +69,9 @@ class HiveLocks:
         session: int | None = None,
     ) -> LockResponse:
         """Note all components, and request locks for those that the transaction's earlier locks do
-        not cover; if there are none, answer ACQUIRED without a request. An overwrite becomes
-        EXCLUSIVE. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
+        not cover; if there are none, answer lock 0 and ACQUIRED without a request. An overwrite
+        becomes EXCLUSIVE; the server is told that all of them only read. Raise TxnAbortedError or
+        NoSuchTxnError if the transaction has ended."""
         assert session is None, "no session holds locks here: keeps_session_locks"
         own = self._server.own_txn(txn_id)
         if agent_info is not None:
@@ -101,8 +102,9 @@ class HiveLocks:
     def lock_soon(
         self, own: OwnTxn, components: list[Any], pauses_s: Sequence[float] | None = None
     ) -> bool:
-        """Lock what others lock only while they commit. Wait for as long as the pauses say, by
-        default 9 seconds; then give the request up, and return False."""
+        """Lock what others lock only while they commit. Return True when the lock is granted. Wait
+        for as long as the pauses say, by default 9 seconds; then give the request up, and return
+        False."""
         answer = self.request(own, own.holder, components)
         for pause_s in pauses_s or _PAUSES_S:
             if answer.state == hive.LockState.ACQUIRED:
@@ -237,7 +239,8 @@ def raw_component(
 
 
 def worker_text(batch: Batch) -> str:
-    """The text in a lock that names the stream of its transaction, and the run of the stream.
+    """The text in a lock that names the stream of its transaction, by a hash of application, sink
+    and query, and the run of the stream: ``[hash run] ``.
 
     The server tells others nothing more of an open transaction that they could know it by.
     """
@@ -246,7 +249,8 @@ def worker_text(batch: Batch) -> str:
 
 
 def _agent(own: OwnTxn) -> str:
-    """A statement as a lock may have it: short, and in characters that every database keeps."""
+    """The statement as a lock may have it, after acidsql's mark and the run of a stream: short, at
+    most 128 characters, and others than ASCII as ``?``."""
     text = f"{_OURS}{own.works_for}{brief(own.agent_info)}".encode("ascii", "replace").decode()
     return text[:_AGENT_MAX]
 

@@ -224,7 +224,8 @@ def _is_unknown(error: BaseException | None) -> bool:
 
 
 def _message_of(error: BaseException) -> str:
-    """The message of an error, or its type if the message is empty."""
+    """The message of an error with Thrift's reason, or its type if the message is empty; in one
+    line of at most 500 characters."""
     text = str(getattr(error, "message", None) or error) or type(error).__name__
     reason = getattr(error, "inner", None)  # Thrift's own errors do not say why
     return " ".join((f"{text}: {reason}" if reason else text).split())[:500]

@@ -361,7 +361,8 @@ def change_properties(raw: Any, properties: Mapping[str, str], unset_keys: Seque
 
 
 def partition_of(raw: Any) -> Partition:
-    """The partition in a struct of the server."""
+    """The partition in a struct of the server; the name of the default partition and "" become
+    NULL."""
     values = (None if value in (DEFAULT_PARTITION, "") else value for value in raw.values)
     return Partition(tuple(values), from_server_location(raw.sd.location))
 
@@ -411,7 +412,7 @@ def row_count(raw: Any) -> int | None:
 
 
 def set_row_count(raw: Any, rows: int | None) -> None:
-    """Set the number of rows in a struct.
+    """Set the number of rows in a struct; None removes the number.
 
     This removes the mark that the statistics are right, and the sizes.
     """

@@ -108,6 +108,7 @@ def _server_setting(client: Client, name: str, default: str) -> str:
 
 
 def _milliseconds(text: str) -> int:
-    """The milliseconds of Hive's text for a duration; without a unit, seconds."""
+    """The milliseconds of Hive's text for a duration; without a unit, seconds; 300,000 for another
+    text."""
     duration = _DURATION.match(text.strip().lower())
     return int(duration[1]) * _MS[duration[2] or "s"] if duration else 300_000

@@ -129,9 +129,10 @@ class _Loader:
             yield _Field(number, name, kind, default)
 
     def _parse_type(self) -> tuple[int, Any]:
-        """Parse a type into Thrift's number of it, and what its codec needs beside it, such as the
-        types of elements. A name that is neither a basic type nor a struct's counts as that of an
-        enum."""
+        """Parse a type into Thrift's number of it, and what its codec needs beside it: a struct's
+        pair, for a list, set or map the types inside, for a text or bytes which of both, otherwise
+        None. A name that is neither a basic type nor a struct's counts as that of an enum, an I32.
+        """
         name = self._next()
         if name in _BASIC:
             return _BASIC[name]

@@ -53,7 +53,8 @@ class Server:
         self.own_txns: dict[int, OwnTxn] = {}
 
     def own_txn(self, txn_id: int) -> OwnTxn:
-        """The record of a transaction; a new record if another session has opened it."""
+        """The record of a transaction; if another session has opened it, a new record, which is not
+        remembered."""
         own_txn = self.own_txns.get(txn_id)
         return OwnTxn(txn_id, self.user, socket.gethostname()) if own_txn is None else own_txn
 
