@@ -196,9 +196,9 @@ class Background:
 
     def on_committed(self, transaction: CommittedTransaction) -> None:
         """Note which places a committed transaction has written, so that the thread checks whether
-        they need a compaction; start the thread if there is none. In mode ``inline``, do this work
-        before returning: queue the compactions that are due, run the queue, and clean. Errors are
-        logged."""
+        they need a compaction; start the thread if there is none. In mode ``inline``, do a whole
+        round before returning: queue the compactions that are due, run the queue, and clean. Errors
+        are logged. Do nothing without places, or if the compactor is off."""
         if not self._is_on or not transaction.places:
             return
         with self._wake:
@@ -294,9 +294,10 @@ class Background:
 
     def _queue_compactions(self) -> None:
         """Check the tables and partitions that were written since the last round, and queue the
-        compactions that are due. A line about each table or partition is appended to the
-        ``compaction`` list of the transactions that wrote there. In mode ``background``, first hand
-        the session's settings of object stores to the compactor's own session."""
+        compactions that are due. A line about each (``db.t/p=1: compaction 7: why``, or ``not
+        compacted`` in place of the number) is appended to the ``compaction`` list of the
+        transactions that wrote there. In mode ``background``, first hand the session's settings of
+        object stores to the compactor's own session."""
         with self._wake:
             written, self._written = self._written, {}
             self._written_since = None
@@ -314,8 +315,8 @@ class Background:
 
     def _compact(self) -> bool:
         """Run the next entry of the queue; meanwhile a thread gives it up if another transaction
-        waits for its lock. Return False if there is no entry, or if an error ended it, which is
-        logged; True also for an entry that was refused."""
+        waits for its lock. Return False if there is no entry, or if an error ended it; the error is
+        logged unless the worker was stopped. True also for an entry that was refused."""
         is_finished = threading.Event()
         watch = threading.Thread(target=self._watch, args=(is_finished,), daemon=True)
         watch.start()

@@ -210,9 +210,9 @@ class Cleaner:
         return removed
 
     def _delete_obsolete(self, entries: Sequence[CompactionInfo]) -> list[RemovedPath] | None:
-        """Delete a place's obsolete and aborted directories, but no kept history; versions without
-        files are forgotten. Return what was deleted; [] if the place is gone or behind a link; None
-        if nothing has changed since the last look, or a later compaction will clean."""
+        """Delete a place's obsolete and aborted directories; kept history stays, and is remembered.
+        Forget versions without files. Return what was deleted; [] if the place is gone or behind a
+        link; None if nothing has changed since the last look, or a later compaction cleans."""
         entry = entries[-1]
         table = acid_table(self._metastore.find(entry.table))
         if table is None or entry.highest_write_id is None:
@@ -340,8 +340,9 @@ class Cleaner:
 
     def _delete_litter(self, name: TableName) -> list[RemovedPath]:
         """Delete the hidden directories of statements and compactions whose transactions have
-        ended, and abort their uploads. Return what was deleted; [] if there is no such table, or
-        its directory is a link."""
+        ended, and abort uploads into them. Before, those of compactions are renamed, so that a dead
+        worker cannot publish them. Return what was deleted; [] if there is no such table, or its
+        directory is a link."""
         table = acid_table(self._metastore.find(name))
         if table is None:
             return []
@@ -363,9 +364,9 @@ class Cleaner:
 
     def _delete_dropped(self, *, only_replaced: bool = False) -> list[RemovedPath]:
         """Delete the directories of dropped tables, and of replaced tables that nobody can read any
-        more, each in a transaction of its own that holds a lock. Return what was deleted; an error,
-        as a lock that another holds, is logged. ``only_replaced``: leave the directories of dropped
-        tables."""
+        more, each in a transaction of its own that holds an exclusive lock on the table, for a
+        replaced table on the directory. Return what was deleted; an error, as a lock that another
+        holds, is logged. ``only_replaced``: leave the directories of dropped tables."""
         removed = []
         pending = self._metastore.pending_cleanups()
         # Ask after that: no transaction up to ``until`` can begin any more.

@@ -179,7 +179,9 @@ class Initiator:
         self, table: Table, candidate: Candidate, settings: Settings
     ) -> Decision:
         """List the directory, and return the compaction that is due by the thresholds in
-        ``settings`` alone; NO_AUTO_COMPACTION and the table's own thresholds do not count."""
+        ``settings`` alone; NO_AUTO_COMPACTION and the table's own thresholds do not count. Only a
+        table that may be size-tiered (``may_tier``) gets such a decision; the reason then says
+        which deltas are taken."""
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         write_ids = CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name])
         fs = filesystem_for(table.location)

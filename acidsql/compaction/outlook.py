@@ -71,8 +71,9 @@ class Outlook:
 
     def next_compaction(self, table: Table, partition: str | None) -> Decision:
         """Return the next compaction of a table or partition, and why: the queued or running one,
-        else the one that a check would queue now. If none is due, or Hive decides, the type is
-        None."""
+        with number, state and progress as the reason; else the one that a check would queue now.
+        The type is None if none is due, if nothing has changed since the last one, or if Hive
+        decides."""
         for compaction in self._entries.get((table.name, partition), ()):
             if compaction.state in _QUEUED:
                 now = f" ({compaction.progress})" if compaction.progress else ""
@@ -105,7 +106,9 @@ class Outlook:
             states: The states of these files, as in ``Session.files``.
 
         Returns:
-            The reason; None if only Hive knows it, because its cleaner cleans.
+            The first of these that holds: the oldest compaction may not be cleaned up yet, and why;
+            older versions of the table need the files; they wait for a compaction; nothing but the
+            cleaner's next run. None if only Hive knows it, because its cleaner cleans.
         """
         if not self._abilities.can_clean:
             return None
@@ -129,8 +132,9 @@ class Outlook:
         return ObsoleteKeeper(_NOTHING)
 
     def _oldest_kept_history(self, table: Table, waiting: Sequence[CompactionInfo]) -> int | None:
-        """Return since when files are kept for older versions, in ms since 1970; None: the cleaner
-        keeps none any longer.
+        """Return when the oldest of those compactions in ``waiting`` committed whose files the
+        retention time still keeps for older versions, in ms since 1970; None: the cleaner keeps
+        none any longer.
 
         If they are too many (``acidsql.history.max.ratio``), it deletes some when it runs next.
 

@@ -136,7 +136,8 @@ class Worker:
             have been refused.
 
         Raises:
-            AcidSqlError: The compaction failed; the entry has the error, too.
+            AcidSqlError: The compaction failed, and the entry has the error, too; or it was
+                stopped, and the entry is queued again.
         """
         timeout_ms = self._txns.settings.compactor_worker_pool_timeout_ms
         if only is None and not self._metastore.has_work(pool=pool, pool_timeout_ms=timeout_ms):
@@ -172,9 +173,9 @@ class Worker:
 
     def _compact(self, txn: Txn, entry: CompactionInfo) -> None:
         """Compact an entry under its lock and commit, which makes the entry ready for cleaning.
-        First delete what dead workers left in the table's directory. If there is nothing to merge,
-        commit only if there are obsolete or aborted files; otherwise, and if the table or partition
-        is gone, mark the entry as refused. Errors are raised."""
+        First delete the hidden directories that dead workers left in the table's directory. If
+        there is nothing to merge, commit only if there are obsolete or aborted files; otherwise,
+        and if the table or partition is gone, mark the entry as refused. Errors are raised."""
         started = time.perf_counter()
         table = self._lock_table(txn, entry)
         if table is None:
@@ -270,10 +271,11 @@ class Worker:
             spent.commit()
 
     def _lock_table(self, txn: Txn, entry: CompactionInfo) -> Table | None:
-        """Take a lock that keeps the table's directory and columns unchanged (a rebalance also
-        blocks UPDATE, DELETE and MERGE), and return the table. Return None if the table or
-        partition is gone; the entry is then marked as refused. Raise UnsupportedError if the table
-        is SORTED BY; or if it is bucketed or insert-only, and is to be rebalanced."""
+        """Lock the table or partition, and return the table: SHARED_READ keeps its directory and
+        columns unchanged; a rebalance takes EXCL_WRITE, which also blocks UPDATE, DELETE and MERGE.
+        Return None if the table or partition is gone; the entry is then marked as refused. Raise
+        UnsupportedError if the table is SORTED BY; or if it is bucketed or insert-only, and is to
+        be rebalanced."""
         name = entry.table
         kind, operation = LockType.SHARED_READ, Operation.SELECT
         if entry.type is CompactionType.REBALANCE:
@@ -315,7 +317,8 @@ class Worker:
     @contextmanager
     def _as_job(self, entry: CompactionInfo) -> Iterator[None]:
         """Give the Spark jobs in the ``with`` block the compaction's description, tag and scheduler
-        pool. An error that a task raised becomes an error of acidsql's."""
+        pool, and the settings that SQL composed by acidsql needs. An error that a task raised
+        becomes an error of acidsql's."""
         description = f"{entry.type.name.lower()} compaction of {_place_text(entry)}"
         resources = self._resources
         job = jobs.named_jobs(self._spark, description, resources.tag, resources.pool)
