@@ -94,8 +94,9 @@ class CdcClauses:
                 raise SettingError(f"{name}={text!r} is not one SQL expression.", name=name)
 
     def text(self, target: str, source: str) -> str:
-        """Return the text of the statement AUTO CDC with these clauses. ``target`` and ``source``
-        are SQL."""
+        """Return the text of the statement AUTO CDC with these clauses, each in a line of its own.
+        Names of columns are quoted; expressions, ``target`` and ``source`` are SQL, and stay as
+        they are."""
         parts = [f"AUTO CDC INTO {target} FROM {source}"]
         if self.keys is not None:
             parts.append(f"KEYS {_quoted_list(self.keys)}")
@@ -186,11 +187,12 @@ class Applier(BatchWriter[Target]):
 
     def target_index(self, rows: DataFrame, target: Target) -> Column:
         """Return, lazily, the position in ``tables`` of the table that a record is for, as a
-        column; NULL: the record is for no table."""
+        column; NULL: the record is for no table. By default 0."""
         return F.lit(0)
 
     def names_no_target(self, rows: DataFrame) -> Column:
-        """Return a condition that is true if a record does not say which table it is for."""
+        """Return a condition that is true if a record does not say which table it is for. By
+        default never."""
         return F.lit(False)
 
     def check_targets(self, rows: DataFrame, target: Target) -> None:
@@ -331,8 +333,9 @@ def _quoted_list(names: Sequence[str] | str | None) -> str:
 
 
 def combined_receipt(receipts: Sequence[Receipt | None], txn_id: int) -> Receipt:
-    """Make one receipt of several statements'. None, a statement without a receipt, is left out.
-    Each note begins with the name of its statement's first table."""
+    """Make one receipt of several statements': their texts with semicolons between, their counts
+    and directories one after another, the sums of their files and bytes. None, a statement without
+    a receipt, is left out. Each note begins with the name of its statement's first table."""
     statement_receipts = [receipt for receipt in receipts if receipt is not None]
     return Receipt(
         "; ".join(receipt.statement for receipt in statement_receipts),

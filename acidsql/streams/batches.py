@@ -140,8 +140,8 @@ class BatchWriter(Generic[Target]):
         self, runner: Runner, target: Target, rows: DataFrame, batch: Batch
     ) -> Receipt | None:
         """Write a batch in a transaction, or skip it if the ledger says that it was committed; then
-        its entry gets this run. Return the receipt, which says so if it was skipped. Raise
-        StreamError if the batch is out of order."""
+        its entry gets this run. Return the receipt; that of a skipped batch says so, and names the
+        transaction that committed it. Raise StreamError if the batch is out of order."""
         entry = self._setup.metastore.stream(batch.app_id, batch.sink)
         if entry is not None and self._is_replay(entry, batch):
             if entry.batch.run_id != batch.run_id:
@@ -168,8 +168,9 @@ class BatchWriter(Generic[Target]):
         return receipt
 
     def _is_replay(self, entry: StreamEntry, batch: Batch) -> bool:
-        """Whether the ledger's entry says that the batch was committed before. Raise StreamError if
-        a stream's batch is out of order."""
+        """Whether the ledger's entry says that the batch was committed before. Without a streaming
+        query, its own number or a higher one says so; with one, ``stream_rules`` decides, and
+        raises StreamError if the batch is out of order."""
         if not batch.query_id:  # no stream: a program that numbers its own batches
             return batch.version <= entry.batch.version
         return is_replay(entry, batch, first=batch.run_id not in self._runs)

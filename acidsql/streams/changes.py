@@ -65,11 +65,11 @@ def change_rows(
     sequence: str | None,
     absent: str,
 ) -> DataFrame:
-    """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``). A
-    record that is no change (a heartbeat, DDL) gives no row; one that changes ``keys`` gives a
-    delete and an update; a bad one fails the query that reads it. ``absent``: "error" or "null",
-    for a column that a record leaves out. Raise SettingError for a wrong or missing argument,
-    AnalysisError if the rows are no records of the format, or lack a column."""
+    """Return a tool's change records as rows for AUTO CDC, lazily (see ``Session.changes_from``):
+    the table's columns, ``_op``, ``_sequence``, ``_table``, ``_source_txn``. No change (a
+    heartbeat) gives no row; a change of ``keys`` gives a delete and an update; a bad record fails
+    the query. ``absent``: "error" or "null", for a column that a record lacks. Raise SettingError
+    for a wrong argument, AnalysisError if rows are no records of the format or lack a column."""
     if format not in FORMATS:
         format_names = ", ".join(FORMATS)
         raise SettingError(f"format='{format}' is not one of {format_names}.", name="format")
@@ -360,8 +360,8 @@ def _record_rows_sql(columns: Sequence[StructField], keys: Sequence[int]) -> str
 
 def _record_fault_sql(format: str, row_images: dict[str, RowImage]) -> str:
     """Return SQL of the text that says what is wrong with a record as a whole: no JSON, no known
-    operation, or no image of the row that its operation needs. NULL for a good record, and for one
-    that is no change."""
+    operation, no image of the row that its operation needs, or what the format itself finds. NULL
+    for a good record, and for one that is no change."""
     op = f"{_PREFIX}op"
     has_no_old_image = " AND ".join(
         f"{image.sql} IS NULL" for name, image in row_images.items() if name != "after"

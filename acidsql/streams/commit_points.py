@@ -142,7 +142,7 @@ class WholeTransactions(Applier[Target]):
         """Apply, in the runner's transaction, the records whose source transactions are complete
         now, and put the others into the pending tables, where they wait. The rows are evaluated
         once, and the targets are locked first. Raise WriteError if commit points contradict the
-        records."""
+        records, or if a record is for no table and nothing puts it aside."""
         location, few_rows = self.tables(target)[0].location, runner.settings.driver_row_limit
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))
@@ -298,9 +298,9 @@ class _Batch:
         )  # fmt: skip
 
     def count_records(self, groups: DataFrame) -> list[Row]:
-        """Count, in one job, the batch's records and those that waited, in groups: by table, by
-        schema (of those that waited), and by whether they waited and whether their transaction is
-        complete.
+        """Count, in one job, the batch's records that have a source transaction and those that
+        waited, in groups: by table, by schema (of those that waited), and by whether they waited
+        and whether their transaction is complete.
 
         Returns:
             A row for each group: ``home`` (the table's position), ``schema`` (NULL for the batch's
@@ -339,9 +339,10 @@ class _Batch:
         DataFrames in the order in which to apply them. ``groups``, ``counts``: as in
         ``count_records``.
 
-        Records that waited may have other columns than the batch has. They come first, in the order
-        in which they began to wait: a late record would not set the columns that newer records have
-        left out.
+        The last DataFrame has the batch's records, and those that waited with the same columns.
+        Records that waited with other columns come before, one DataFrame for each table and set of
+        columns, in the order of the tables, then in that in which they began to wait: a late record
+        would not set the columns that newer records have left out.
         """
         complete_txns = groups.where("complete").select(F.col(_TXN).alias(_COMPLETE_TXN))
         is_complete = F.col(_TXN) == F.col(_COMPLETE_TXN)

@@ -26,8 +26,8 @@ class RunningQuery:
     checkpoint: str | None
 
     def fingerprint(self, batch_id: int) -> str:
-        """Return a hash of the file of offsets that the checkpoint has for a batch; "" if it cannot
-        be read, or the checkpoint is unknown.
+        """Return a hash (32 hexadecimal digits) of the file of offsets that the checkpoint has for
+        a batch; "" if it cannot be read, or the checkpoint is unknown.
 
         A batch that runs again after a crash has the same offsets file. Two queries that use copies
         of one checkpoint have different ones: the file has the time of planning.
@@ -44,7 +44,7 @@ class RunningQuery:
 
 def running_query(batch: DataFrame, owner: SparkSession) -> RunningQuery | None:
     """Return the streaming query whose ``foreachBatch`` passes this batch; None if none does, as
-    when a program calls the sink itself.
+    when a program calls the sink itself. If the query does not tell its run, the job group does.
 
     ``owner``: the session that started the query. Only it can be asked for the checkpoint.
     """

@@ -158,8 +158,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return F.col(quote(column)).cast("string")
 
     def _present_values(self, staged_rows: DataFrame, column: str) -> set[str]:
-        """Return, by a job, the values in the column that name a target. With a table for bad
-        records, other values are passed over.
+        """Return, by a job, the values in the column that name a target, and that some record has.
+        With a table for bad records, other values are passed over.
 
         Raises:
             WriteError: A record is for no target, and there is no table for such records.

@@ -50,10 +50,11 @@ class Sink(BatchWriter[Table]):
         return str(target.name)
 
     def write(self, runner: Runner, target: Table, rows: DataFrame, txn_id: int) -> Receipt | None:
-        """Insert the batch's rows, replace all rows of the table by them, or upsert them, as the
-        sink's mode says, in the runner's transaction. An upsert evaluates the rows once. Raise
-        AnalysisError if a column does not fit, ConstraintError if an upsert has a NULL in a key or
-        a key twice."""
+        """Insert the batch's rows, replace all rows of the table by them, or upsert them by MERGE,
+        as the sink's mode says, in the runner's transaction. Return the statement's receipt; a
+        partitioned table whose rows are replaced is emptied by a DELETE before, and the receipt is
+        that of the INSERT. An upsert evaluates the rows once. Raise AnalysisError if a column does
+        not fit, ConstraintError if an upsert has a NULL in a key or a key twice."""
         rows = _fit_columns(target, rows)
         target_name = table_name(target.name)
         if self._mode == "upsert":

@@ -24,9 +24,10 @@ _NAMES = (_TABLE, "_source_txn", "_place", "_is_last", "_num_records")
 
 
 def source_transactions(format: str, rows: DataFrame) -> DataFrame:
-    """Add to change records what they tell of the source's transactions, lazily: ``_table``,
-    ``_source_txn``, ``_place``, ``_is_last`` and ``_num_records``. Records that are neither changes
-    nor commit points are left out; a malformed one fails the query.
+    """Return change records as they are, with five more columns of what they tell of the source's
+    transactions, lazily: ``_table`` (NULL at a commit point), ``_source_txn``, ``_place``,
+    ``_is_last`` and ``_num_records``. Records that are neither changes nor commit points are left
+    out; a malformed one fails the query.
 
     Raises:
         SettingError: The format does not tell where transactions end.
