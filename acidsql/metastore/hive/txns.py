@@ -292,7 +292,8 @@ class HiveTxns:
 
 
 def _txn_info(raw: Any) -> TxnInfo:
-    """Make the TxnInfo of a transaction that the server shows."""
+    """Make the TxnInfo of a transaction that the server shows; missing times become 0, missing
+    texts ""."""
     return TxnInfo(
         raw.id,
         _STATES[raw.state],

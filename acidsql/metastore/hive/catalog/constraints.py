@@ -59,7 +59,8 @@ class HiveConstraints:
             self._add_missing_constraints(after)
 
     def _drop_constraints(self, name: TableName, columns: set[str]) -> None:
-        """Drop the NOT NULL and DEFAULT constraints of these columns."""
+        """Drop the NOT NULL and DEFAULT constraints that the server has of these columns, in a call
+        for each. Without columns nothing is asked."""
         constraints = self.fetch(name) if columns else None
         required = [] if constraints is None else constraints.notNullConstraints or []
         filled = [] if constraints is None else constraints.defaultConstraints or []

@@ -28,6 +28,7 @@ class HiveViews:
         self._tables, self._cdc_tables = tables, cdc_tables
 
     def views(self, database: str) -> list[str]:
+        """Return the names of a database's views, ascending; materialized views are left out."""
         database_name = self._server.qualified_database(database)
         return sorted(
             self._server.call("get_tables_by_type", database_name, "*", convert.VIRTUAL_VIEW)

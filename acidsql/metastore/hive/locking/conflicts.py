@@ -70,7 +70,8 @@ def conflicting_write_id(
 
 
 def _common_write_ids(directory: AcidDirectory, unseen_write_ids: Sequence[int]) -> list[int]:
-    """Return those of the write ids whose events may be in a directory."""
+    """Return those of the write ids whose events may be in a directory: those in its name's range;
+    for a base that a compaction wrote, all up to the base's own."""
     first = directory.min_write_id
     if directory.kind is DirectoryKind.BASE and directory.visibility_txn_id:
         first = 0  # a compacted base has the events of all write ids up to its own
@@ -264,7 +265,8 @@ class HiveConflicts:
         return conflicts
 
     def _directory_names(self, own: OwnTxn, table: TableName, partition: str) -> Sequence[str]:
-        """The names of what is in a partition's directory, or in the table's."""
+        """List what is in a partition's directory, or in the table's ("" as the partition): names
+        only. The table's location is asked once for each transaction."""
         if table not in own.places:
             own.places[table] = convert.from_server_location(
                 self._raw_tables.need(table).sd.location

@@ -197,7 +197,8 @@ def raw_table(table: Table, owner: str, catalog: str, rows: int | None) -> Any:
 
 
 def raw_view(view: Table, owner: str, catalog: str) -> Any:
-    """Make the struct of a view to create."""
+    """Make the struct of a view to create: its two texts, its columns, and as storage what Hive
+    writes for a view, without a location. It has no partition columns."""
     assert view.view is not None
     raw = _new_raw_table(view, owner, catalog)
     raw.tableType = VIRTUAL_VIEW
@@ -214,7 +215,8 @@ def raw_view(view: Table, owner: str, catalog: str) -> Any:
 
 
 def _new_raw_table(table: Table, owner: str, catalog: str) -> Any:
-    """Make the struct of a new table or view without its storage and columns."""
+    """Make the struct of a new table or view without its storage, columns and kind; the comment is
+    one of its properties."""
     comment = {} if table.comment is None else {COMMENT: table.comment}
     return hive.Table(
         tableName=table.name.name,
@@ -230,7 +232,8 @@ def _new_raw_table(table: Table, owner: str, catalog: str) -> Any:
 
 
 def storage_descriptor(table: Table) -> Any:
-    """Make the struct of a table's storage: columns, location, format, buckets."""
+    """Make the struct of a table's storage: data columns, location in the server's form, the
+    format's classes, buckets and SORTED BY."""
     inputs, outputs, serde = FORMATS[table.file_format]
     return hive.StorageDescriptor(
         cols=fields(table.columns),
@@ -350,7 +353,7 @@ def _constraint_fields(
 
 
 def change_properties(raw: Any, properties: Mapping[str, str], unset_keys: Sequence[str]) -> None:
-    """Set and unset properties in a struct of the server; nothing is sent."""
+    """Unset, then set properties in a struct of the server, which is changed; nothing is sent."""
     parameters = dict(raw.parameters or {})
     for key in unset_keys:
         parameters.pop(key, None)

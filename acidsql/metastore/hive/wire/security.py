@@ -229,7 +229,8 @@ def _kerberos_advice(address: Address, _host: str, error: Any) -> str:
 
 
 def _certificate_advice(address: Address, host: str, error: Any) -> str:
-    """Return what to do about a server's certificate that is not trusted."""
+    """Return what to do about a server's certificate: another host's, an expired one, or else one
+    that no trusted authority has signed."""
     if error.verify_code in (_HOST_MISMATCH, _IP_MISMATCH):
         return f"The server's certificate is not for '{host}': use a name that it has."
     if error.verify_code == _EXPIRED:
@@ -241,7 +242,8 @@ def _certificate_advice(address: Address, host: str, error: Any) -> str:
 
 
 def _tls_advice(_address: Address, _host: str, error: Any) -> str:
-    """Return what to do if TLS fails for another reason than the certificate."""
+    """Return what to do if TLS fails for another reason than the certificate: the server refuses
+    this machine, hangs up, or does not speak TLS."""
     if "_ALERT_" in (error.reason or ""):  # said in TLS
         return "The server refuses this machine, for the reason that TLS gives here."
     if isinstance(error, ssl.SSLEOFError):  # perhaps the alert came too late
@@ -253,7 +255,8 @@ def _tls_advice(_address: Address, _host: str, error: Any) -> str:
 
 
 def _http_advice(address: Address, _host: str, error: Any) -> str:
-    """Return what to do about a status of HTTP."""
+    """Return what to do about a status of HTTP: 401 and 403 are about the token; any other one,
+    about the path."""
     if error.status not in (401, 403):
         return f"Does the server have metastore.server.thrift.http.path={address.path}?"
     if address.auth == "jwt":
@@ -262,7 +265,8 @@ def _http_advice(address: Address, _host: str, error: Any) -> str:
 
 
 def _sasl_advice(address: Address, message: str) -> str:
-    """Return what to do about a server that refuses the user or the mechanism."""
+    """Return what to do about a server that refuses the mechanism (as its message says), or else
+    the user and password, or the Kerberos ticket."""
     if "Unsupported mechanism" in message:
         return f"The server does not know auth={address.auth}."
     if address.auth == "plain":
