@@ -120,7 +120,8 @@ def _decide_by_quiet_time(sizes: DirectorySizes, settings: Settings) -> Decision
 
 
 def _delta_facts(sizes: DirectorySizes) -> str:
-    """Return the number of deltas and their share of the base's bytes, in words."""
+    """Return the number of deltas and their share of the base's bytes, in words: ``3 deltas, 12.5%
+    of the base's bytes``, or ``3 deltas, no base``."""
     deltas = f"{sizes.deltas} delta{'' if sizes.deltas == 1 else 's'}"
     if not sizes.base_bytes:
         return f"{deltas}, no base"

@@ -16,8 +16,9 @@ HEADERS = (
 
 
 def envelope(fields: RecordFields) -> Envelope:
-    """Return DMS's envelope, as SQL over a record's fields. Files of a full load have no ``Op``,
-    and no place in the log."""
+    """Return DMS's envelope, as SQL over a record's fields. The record itself is the row, before
+    and after. Files of a full load have no ``Op``, and no place in the log. The fault is an update
+    or delete without a place, or a place that is no number."""
     op, place = fields.text("Op"), fields.number(_CHANGE_SEQUENCE)
     has_place = f"coalesce({fields.text(_CHANGE_SEQUENCE)}, '') <> ''"
     row = fields.record_image()

@@ -10,7 +10,7 @@ _OPS = {"I": "insert", "U": "update", "D": "delete", "T": "truncate"}
 
 def envelope(fields: RecordFields) -> Envelope:
     """Return GoldenGate's envelope, as SQL over a record's fields. An update may change the key,
-    and may lack unchanged columns."""
+    and may lack unchanged columns. The order is ``pos``; the fault is a record without it."""
     place = fields.number("pos")
     return Envelope(
         op=operation_sql(fields.text("op_type"), _OPS),

@@ -24,10 +24,11 @@ _LAST = 1 << 62  # the place of the last row of a transaction, which has no xoff
 
 def envelope(fields: RecordFields) -> Envelope:
     """Return Maxwell's envelope, as SQL over a record's fields. ``old`` has the values that an
-    update has changed, and no others.
+    update has changed, and no others. The fault is a change without a position, or with neither
+    ``xoffset`` nor ``commit``.
 
     The order is that of the binary log, because a transaction may begin before another one and
-    change a row after it; then its xid is the lower one.
+    change a row after it; then its xid is the lower one. Rows of a bootstrap come first.
     """
     kind, place = fields.text("type"), fields.text("position")
     file = file_number(f"substring_index({place}, ':', 1)")

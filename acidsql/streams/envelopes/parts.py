@@ -229,8 +229,8 @@ def operation_sql(word: str, operations: dict[str, str]) -> str:
 
 
 def order_value(*commit: str, is_change: str = "true", within: Sequence[str] = ()) -> str:
-    """Return SQL of the order value of a change: a struct of whole numbers. A part that is NULL
-    counts as 0.
+    """Return SQL of the order value of a change: a struct of whole numbers (DECIMAL(38,0)), in the
+    order ``commit``, 1 or 0 by ``is_change``, ``within``. A part that is NULL counts as 0.
 
     Args:
         commit: SQL of the parts of the transaction's place. If two transactions changed one row,

@@ -57,7 +57,7 @@ def limited_end(
 
     Args:
         new: All new versions.
-        sizes: The bytes that each version wrote, as far as they are known.
+        sizes: The bytes that each version wrote; a version that is not there counts 0.
         max_versions: At most so many versions; None: any number.
         max_bytes: At most so many bytes, unless one version has more; None: any number.
     """

@@ -93,8 +93,10 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"table": self.table}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - PySpark's name
-        """Return the offset at which a new query begins: a dict of ``snapshot``, ``version``,
-        ``txn`` and ``table``. An empty snapshot: the current rows come first.
+        """Return the offset at which a new query begins, in the form of ``_offset``: by default an
+        empty snapshot, after which the current rows come first, also if ``startingVersion`` is the
+        version that made the table. A time: the snapshot of all that committed before; LATEST: that
+        of now; a number: the valid write ids below.
 
         Raises:
             VersionNotFoundError: There is no such version or time.
@@ -125,9 +127,10 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(  # noqa: N802 - PySpark's name
         self, start: dict[str, Any] | None = None, limit: Any = None
     ) -> dict[str, Any]:
-        """Return the offset of the end of the next batch, as a dict like that of ``initialOffset``:
-        the newest committed version or, if Spark passes a ``limit``, as many versions after
-        ``start`` as the options allow. A first batch, of the current rows, has no limit.
+        """Return the offset of the end of the next batch, in the form of ``_offset``: the newest
+        committed version (after ``prepareForTriggerAvailableNow``, that of its call) or, if Spark
+        passes a ``limit``, as many versions after ``start`` as the options allow. A first batch, of
+        the current rows, has no limit.
 
         Raises:
             CatalogError: STREAM_SOURCE_CHANGED: the table has other columns now.
@@ -179,7 +182,8 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [Split(read) for read in feed_reads(reads, keys, commits)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a task, a ``Split``, in a Python worker of Spark's."""
+        """Yield the rows of a task, a ``Split``, as Arrow record batches, in a Python worker of
+        Spark's: inserted rows or, for a change feed, all changes."""
         assert isinstance(partition, Split)
         if isinstance(partition.read, FeedRead):
             yield from feed_rows(partition.read, self.table)
@@ -300,9 +304,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._metastore.valid_write_ids(txns, [self._name])[self._name], txns
 
     def _offset(self, snapshot: str) -> dict[str, Any]:
-        """Return the offset of a snapshot, as a dict: its text ("": the current rows are still to
-        come), the highest version that it shows and that version's transaction, and the table's
-        identity.
+        """Return the offset of a snapshot, as a dict: ``snapshot``, its text ("": the current rows
+        are still to come); ``version``, the highest version that it shows; ``txn``, that version's
+        transaction; ``table``, the table's identity.
 
         The version and the transaction are 0 if the snapshot has no version. They are needed
         because a restored store may have the same identity of the table, and other versions.
@@ -322,7 +326,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _require_same_table(self, *offsets: dict[str, Any]) -> None:
         """Raise CatalogError if the table was dropped and made again since an offset, or the store
         was restored from a copy, by which the offset's version is another transaction's or is still
-        to come."""
+        to come. A version that the metastore has forgotten counts as the same."""
         identity = self._metastore.identity(self._name)
         txn_ids = {
             table_version.write_id: table_version.txn_id

@@ -143,7 +143,8 @@ def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
 
 
 def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the names in the option ``keys``, separated by commas; None if it is not set."""
+    """Return the names in the option ``keys``, separated by commas, without blanks and empty ones;
+    None if it is not set."""
     if (text := option_texts.get("keys")) is None:
         return None
     return tuple(name for part in text.split(",") if (name := part.strip()))
