@@ -7,13 +7,13 @@ caller has locked all of these tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from acidsql.acid import cdc
 from acidsql.acid.table import TableName
-from acidsql.errors import CatalogError
+from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.hive.catalog.tables import HiveTables
 from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import convert
@@ -38,11 +38,11 @@ class HiveCdcTables:
         """
         raw_tables = self._find_acid_tables([name, *cdc.cdc_table_names(name)])
         cdc_tables = _cdc_tables_of(raw_tables, name)
-        self._unbind(name, txn_id)
-        if name in raw_tables:
-            self._tables.drop_existing(name, txn_id, delete_data)
-        else:
-            self._tables.drop_table(name, txn_id=txn_id, delete_data=delete_data)
+        with self._unbound(name, txn_id):
+            if name in raw_tables:
+                self._tables.drop_existing(name, txn_id, delete_data)
+            else:
+                self._tables.drop_table(name, txn_id=txn_id, delete_data=delete_data)
         for cdc_table in cdc_tables:
             self._tables.drop_existing(cdc_table, None, delete_data)
 
@@ -51,7 +51,7 @@ class HiveCdcTables:
     ) -> None:
         """Rename the tables of AUTO CDC of a table, then the table. So the same call goes on after
         a crash. If the server refuses, they get their old names back. If the table is itself one of
-        AUTO CDC, its target forgets it first, and does not get the bond back if the server refuses.
+        AUTO CDC, its target forgets it first, unless the server refuses.
 
         Raises:
             CatalogError: There is no such table or database, or the new name is taken.
@@ -60,37 +60,56 @@ class HiveCdcTables:
         cdc_tables = _cdc_tables_of(raw_tables, name)
         pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
         moved = list[tuple[TableName, TableName]]()
-        self._unbind(name, txn_id)
         try:
-            for old, new in pairs:
-                if old in cdc_tables:
-                    self._tables.rename_existing(raw_tables[old], new, txn_id)
-                    moved.append((old, new))
-            if name in raw_tables:
-                self._tables.rename_existing(raw_tables[name], new_name, txn_id)
-            else:
-                self._tables.rename_table(name, new_name, txn_id=txn_id)
+            with self._unbound(name, txn_id):
+                for old, new in pairs:
+                    if old in cdc_tables:
+                        self._tables.rename_existing(raw_tables[old], new, txn_id)
+                        moved.append((old, new))
+                if name in raw_tables:
+                    self._tables.rename_existing(raw_tables[name], new_name, txn_id)
+                else:
+                    self._tables.rename_table(name, new_name, txn_id=txn_id)
         except CatalogError:  # the server has refused
             for old, new in moved:
                 with suppress(CatalogError):
                     self._tables.rename_table(new, old)
             raise
 
-    def _unbind(self, name: TableName, txn_id: int | None) -> None:
+    @contextmanager
+    def _unbound(self, name: TableName, txn_id: int | None) -> Iterator[None]:
         """If a table is a table of AUTO CDC, remove its bond from its target, the property by which
-        the target knows it; otherwise do nothing. Raise TxnAbortedError or NoSuchTxnError if the
-        transaction has ended.
+        the target knows it, before the block drops or renames it; otherwise do nothing. If the
+        server refuses the block's change, the target gets the bond back.
 
         A user who drops or renames such a table by its own name wants to part it from the target.
+
+        Raises:
+            TxnAbortedError: The transaction has ended (or NoSuchTxnError).
         """
         if (target_name := cdc.target_name(name)) is None:
+            yield
             return
         raw_tables = self._find_acid_tables([target_name, name])
-        if name in _cdc_tables_of(raw_tables, target_name):
-            self._numbers.need_open(txn_id)
-            raw = raw_tables[target_name]
-            convert.change_properties(raw, {}, [cdc.bond_key(name)])
-            self._raw_tables.alter(target_name, raw)
+        if name not in _cdc_tables_of(raw_tables, target_name):
+            yield
+            return
+        self._numbers.need_open(txn_id)
+        target, key = raw_tables[target_name], cdc.bond_key(name)
+        bond = target.parameters.get(key)
+        self._change_property(target_name, target, key, None)
+        try:
+            yield
+        except CatalogError:
+            with suppress(AcidSqlError):  # the refusal is more important
+                self._change_property(target_name, self._raw_tables.need(target_name), key, bond)
+            raise
+
+    def _change_property(self, name: TableName, raw: Any, key: str, value: str | None) -> None:
+        """Set a property of a table, or remove it (None). ``raw``: the server's struct."""
+        set_properties = {} if value is None else {key: value}
+        convert.change_properties(raw, set_properties, [key] if value is None else [])
+        self._raw_tables.alter(name, raw)
 
     def _find_acid_tables(self, names: Sequence[TableName]) -> dict[TableName, Any]:
         """Return those of these names, all of one database, that are ACID tables: name → the

@@ -6,10 +6,11 @@ The lock of the table, which is EXCLUSIVE, protects a change of several calls.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from acidsql.acid.table import Table, TableName
+from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.hive.wire import convert
 from acidsql.metastore.hive.wire.idl import hive
 from acidsql.metastore.hive.wire.server import Server
@@ -49,12 +50,18 @@ class HiveConstraints:
         """Before the block, which changes the columns, drop NOT NULL and DEFAULT of those data
         columns that are new or gone, or have another NOT NULL or DEFAULT. After it, add all NOT
         NULL and DEFAULT that are missing, if columns differ at all: the server forgets the
-        constraints of a table then. If the block fails, nothing is added."""
+        constraints of a table then. If the server refuses the change, the dropped ones are added
+        again."""
         old, new = (
             {(c.name, c.nullable, c.default) for c in table.columns} for table in (before, after)
         )
         self._drop_constraints(before.name, {column for column, *_ in old ^ new})
-        yield
+        try:
+            yield
+        except (CatalogError, UnsupportedError):
+            with suppress(AcidSqlError):  # the refusal is more important
+                self._add_missing_constraints(before)
+            raise
         if before.columns != after.columns:
             self._add_missing_constraints(after)
 
