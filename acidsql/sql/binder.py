@@ -69,8 +69,9 @@ def bind_insert(
         the columns that the INSERT omits (none without a column list).
 
     Raises:
-        AnalysisError: A column does not exist or is named twice, the list names a field of a
-            struct, or PARTITION (…) names only some of the partition columns.
+        AnalysisError: A column does not exist or is named twice (also if PARTITION gives it a
+            value), the list names a field of a struct, or PARTITION (…) names only some of the
+            partition columns.
     """
     static = bind_partition(text, table, partition)
     bound_names = {column.name for column, _ in static}
@@ -165,9 +166,9 @@ def bind_partition(
     text: str, table: Table, partition: Sequence[PartitionItem], *, is_whole: bool = True
 ) -> tuple[tuple[Column, Span], ...]:
     """Resolve a PARTITION clause: return the columns that it gives a value, with the places of the
-    values. Columns without a value are checked, but not returned.
+    values, in the clause's order. Columns without a value are checked, but not returned.
 
-    ``is_whole``: a PARTITION clause must name all partition columns.
+    ``is_whole``: a PARTITION clause must name all partition columns; () for no clause passes.
 
     Raises:
         AnalysisError: A column is no partition column, is named twice, or is missing.
@@ -229,8 +230,8 @@ def column_part(table: Table, alias: str, name: Name) -> tuple[str, tuple[str, .
 
 
 def _resolve_fields(text: str, column: Column, names: Sequence[str], span: Span) -> tuple[str, ...]:
-    """Return the names of nested fields as a column's type spells them. Raise AnalysisError if
-    there is no such field, or no struct."""
+    """Return the names of nested fields as a column's type spells them; () for no names. Raise
+    AnalysisError if there is no such field, or no struct."""
     field_names: list[str] = []
     node = parse_type(column.type) if names else HiveType("void")
     for name in names:
@@ -281,7 +282,7 @@ def _no_struct_error(text: str, path: str, value_type: HiveType, span: Span) -> 
 
 def _unqualified_parts(table: Table, parts: tuple[str, ...]) -> tuple[str, ...]:
     """Return a column's name without the table's name before it, which is ``table`` or
-    ``database.table``."""
+    ``database.table``; any other name as it is."""
     if len(parts) > 1 and parts[0].lower() == table.name.shown.lower():
         return parts[1:]
     if len(parts) > 2 and f"{parts[0]}.{parts[1]}".lower() == str(table.name):
@@ -312,7 +313,8 @@ def _no_column_error(text: str, table: Table, name: str, span: Span) -> Analysis
 
 
 def require_column_of_ddl(text: str, table: Table, name: Name) -> Column:
-    """Return the column that a statement of DDL names, whatever its case. No qualifier is allowed.
+    """Return the column that a statement of DDL names, whatever its case. A qualifier is not
+    removed: ``t.c`` can only be a column that is called ``t.c``.
 
     Raises:
         AnalysisError: COLUMN_NOT_FOUND: the table has no such column.

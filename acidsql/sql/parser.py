@@ -118,15 +118,15 @@ def parse(
 
 
 def _parse_raw(text: str, statement_span: Span, word: str, is_setting: IsSetting) -> Statement:
-    """Parse SET, RESET, ADD, LIST or DFS (``word``), whose text is not SQL: a setting of acidsql's,
-    or else a SparkStatement that reads nothing."""
+    """Parse SET, RESET, ADD, LIST or DFS (``word``), whose text is not SQL. Return a SetOption or
+    ResetOption for a setting of acidsql's, or else a SparkStatement with Reads.NOTHING."""
     ours = parse_set_or_reset(text, statement_span, is_setting)
     return ours or SparkStatement(statement_span, Reads.NOTHING, effect_of_word(word), word)
 
 
 def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
     """Return the tokens without one trailing ``;``. Raise SqlSyntaxError for no statement or a
-    second one, and UnsupportedError for a script (BEGIN … END)."""
+    second one, and UnsupportedError for a script (BEGIN … END) that has a ``;`` inside."""
     if tokens and tokens[-1].upper == ";":
         tokens = tokens[:-1]
     if not tokens:
@@ -149,7 +149,8 @@ def _single_statement(text: str, tokens: list[Token]) -> list[Token]:
 
 def _parse_statement(c: Cursor, is_ours: IsOurs) -> Statement:
     """Parse all tokens that are left as one statement. Return a SparkStatement, unread, if Spark
-    runs it; raise SqlSyntaxError if tokens are left over behind a statement of acidsql's."""
+    runs it: with Reads.QUERY if it is or may contain a query of ACID tables. Raise SqlSyntaxError
+    if tokens are left over behind a statement of acidsql's."""
     start = c.index
     statement_span = Span(c.token.start, c.tokens[-1].end)
     reader = _READERS.get(c.token.upper)
@@ -171,7 +172,8 @@ def _is_query(c: Cursor) -> bool:
 
 def _reads(c: Cursor) -> Reads:
     """Return what a statement of Spark's reads whose first word acidsql's statements have, too:
-    QUERY if it may contain a query of ACID tables, NOTHING otherwise."""
+    QUERY if it may contain a query of ACID tables (a query, INSERT, CREATE, REPLACE, CACHE,
+    DESCRIBE), NOTHING otherwise."""
     if c.is_at_any(QUERY_STARTS) or c.is_at("INSERT"):
         return Reads.QUERY
     if (
@@ -189,8 +191,9 @@ def _reads(c: Cursor) -> Reads:
 
 
 def _parse_with(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``. Return None for a query, and for an INSERT
-    into Spark's tables; for another change of these, return a SparkStatement that reads nothing."""
+    """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``. Return None for a query, for a WITH clause
+    that cannot be read, and for an INSERT into Spark's tables; for another change of these, return
+    a SparkStatement that reads nothing."""
     start = c.index
     if not c.skip_ctes():
         return None
@@ -218,9 +221,11 @@ def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
 
 
 def _parse_explain(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
-    """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of acidsql's; a
-    SparkStatement if Spark runs the inner statement, which has its place if that is a query alone.
-    EXPLAIN of transaction statements raises UnsupportedError; EXPLAIN EXPLAIN is a syntax error."""
+    """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of acidsql's, and a
+    SparkStatement if Spark runs the inner statement. Its ``explained`` is the mode and the place of
+    the inner statement if this is a query alone, and None for other statements and for EXPLAIN
+    LOGICAL. EXPLAIN of transaction statements raises UnsupportedError; EXPLAIN EXPLAIN is a syntax
+    error."""
     c.expect("EXPLAIN")
     mode = None
     if c.is_at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
@@ -263,8 +268,9 @@ def _is_only_query(c: Cursor) -> bool:
 
 
 def _parse_create(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse CREATE of a database, or of a table or view that acidsql makes; return a SparkStatement
-    for any other object, and for tables and views of Spark's. None is never returned."""
+    """Parse CREATE of a database, or of a table or view that acidsql makes. Return a SparkStatement
+    for any other object, and for tables and views of Spark's: it reads a query if the object is a
+    temporary view. None is never returned."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
     # peek returns the end of the text, which is no word, wherever the text has ended.
@@ -288,7 +294,8 @@ _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSAC
 
 
 def _parse_drop(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse DROP of a database, view or table; return None if Spark runs it."""
+    """Parse DROP of a database, view or table; return None if Spark runs it: the view or table is
+    Spark's, or the object is another. Each DROP DATABASE is acidsql's."""
     if c.peek().upper in DATABASE_WORDS:
         return parse_drop_database(c)
     if c.peek().upper == "VIEW":
@@ -312,7 +319,8 @@ def _refuse_foreign(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
 
 
 def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse ALTER of a view, database or table; return None if Spark runs it."""
+    """Parse ALTER of a view, database or table; return None if Spark runs it: the view or table is
+    Spark's, the object is another, or ALTER DATABASE does not SET or UNSET properties."""
     if c.peek().upper == "VIEW":
         return parse_alter_view(c, is_ours)
     if c.peek().upper in DATABASE_WORDS:
@@ -321,8 +329,9 @@ def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement 
 
 
 def _parse_describe(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
-    """Parse DESCRIBE of a database or of an ACID table (or a view of some); return a SparkStatement
-    for a query, a function, or a table of Spark's."""
+    """Parse DESCRIBE of a database or of an ACID table (or a view of some). Return a SparkStatement
+    that reads a query for DESCRIBE of a query, and one that reads nothing for a function, a
+    catalog, a procedure, or a table of Spark's. None is never returned."""
     following = c.peek()
     is_query = following.upper in ("QUERY", *QUERY_STARTS) and following.upper != "TABLE"
     if is_query and c.peek(2).kind is not TokenKind.END:

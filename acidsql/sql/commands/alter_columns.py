@@ -134,7 +134,8 @@ def _parse_hive_change(c: Cursor) -> ColumnChange:
 
 
 def _is_spark_change(c: Cursor) -> bool:
-    """Whether Spark's form of CHANGE follows (``CHANGE COLUMN a COMMENT '…'``).
+    """Whether Spark's form of CHANGE follows the word COLUMN: a column's name, then COMMENT '…',
+    TYPE …, SET or DROP with NOT or DEFAULT, FIRST, or AFTER and a last word.
 
     Spark tries this form first, so ``CHANGE a type INT`` changes the type of ``a``. It does not
     rename ``a`` to ``type``.

@@ -88,8 +88,9 @@ def _parse_check(c: Cursor, start: int, name: Name | None) -> ConstraintDef:
 
 def parse_traits(c: Cursor) -> Traits:
     """Parse ``ENABLE | DISABLE | [NOT] ENFORCED | [NO]VALIDATE | RELY | NORELY``, in any order,
-    perhaps none; a trait that is not named stays None. Raise UnsupportedError for VALIDATE after
-    DISABLE, and SqlSyntaxError if two of them are about the same trait."""
+    perhaps none. They set ``enforced``, ``validated`` and ``relied`` of the result to True or
+    False; what is not named stays None. Raise UnsupportedError for VALIDATE after DISABLE or NOT
+    ENFORCED, and SqlSyntaxError if two of them are about the same trait."""
     values_by_trait: dict[str, bool] = {}
     while words := next((words for words in _TRAITS if c.is_at(*words)), None):
         trait, value = _TRAITS[words]
@@ -109,7 +110,8 @@ def parse_traits(c: Cursor) -> Traits:
 
 def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstraint | None:
     """Parse the text after ``ALTER TABLE t``: ``ADD`` of a constraint, or ``DROP CONSTRAINT [IF
-    EXISTS] c``; return None, without moving, for any other words."""
+    EXISTS] c [RESTRICT|CASCADE]``, whose last word is ignored; return None, without moving, for any
+    other words."""
     if c.is_at("DROP", "CONSTRAINT"):
         c.take(2)
         if_exists = c.accept("IF", "EXISTS") is not None
@@ -131,8 +133,8 @@ def parse_alter_constraint(c: Cursor, name: Name) -> AddConstraint | DropConstra
 
 
 def _parse_key_kind(c: Cursor) -> ConstraintKind:
-    """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which; any other words raise
-    SqlSyntaxError."""
+    """Take PRIMARY KEY, UNIQUE or FOREIGN KEY and return which. PRIMARY, FOREIGN or another word
+    without KEY behind it raises SqlSyntaxError."""
     for kind in (ConstraintKind.PRIMARY_KEY, ConstraintKind.UNIQUE, ConstraintKind.FOREIGN_KEY):
         if c.accept(*kind.value.split()):
             return kind

@@ -114,9 +114,9 @@ def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stat
 
 
 def _find_spark_clause(c: Cursor, is_ours: IsOurs, words: set[str]) -> tuple[str, Span] | None:
-    """Return the first clause that makes the table Spark's, and its place; None if acidsql makes
-    the table. A LIKE of a table of Spark's counts, too. ``words``: those between CREATE and TABLE.
-    The cursor does not move."""
+    """Return the name of the first clause that makes the table Spark's, and its place; None if
+    acidsql makes the table. The words EXTERNAL, TEMP and GLOBAL, and a LIKE of a table of Spark's
+    count, too. ``words``: those between CREATE and TABLE. The cursor does not move."""
     start = c.index
     try:
         for word in ("EXTERNAL", "TEMP", "GLOBAL"):
@@ -135,8 +135,9 @@ def _find_spark_clause(c: Cursor, is_ours: IsOurs, words: set[str]) -> tuple[str
 
 
 def _find_spark_clause_ahead(c: Cursor) -> tuple[str, Span] | None:
-    """Return the first clause between the table's name and the query that makes the table Spark's,
-    and its place; None if there is none. The cursor moves."""
+    """Return the name of the first clause between the table's name and the query that makes the
+    table Spark's, and its place: USING, ROW FORMAT, STORED BY, STORED AS a format that ACID tables
+    do not have, or ``'transactional'='false'``. None if there is none. The cursor moves."""
     pairs: _Pairs = ()
     while not c.is_at_end and not c.is_at("AS"):
         if c.is_at("USING"):
@@ -194,9 +195,9 @@ def _is_acid_format(file_format: str, pairs: _Pairs) -> bool:
 
 
 def _refuse_mixed_clauses(c: Cursor, words: set[str], foreign: tuple[str, Span]) -> None:
-    """Raise UnsupportedError if a CREATE TABLE says that the table is transactional and also has
-    ``foreign``, a clause that only Spark's tables have, given by name and place. Without such a
-    word, nothing happens: the table is Spark's."""
+    """Raise UnsupportedError if a CREATE TABLE says that the table is transactional (a word as
+    TRANSACTIONAL, or a property) and also has ``foreign``, a clause that only Spark's tables have,
+    given by name and place. Otherwise nothing happens: the table is Spark's."""
     clause_name, span = foreign
     pairs = _properties_ahead(c)
     sentence = (
@@ -232,9 +233,9 @@ def _properties_ahead(c: Cursor) -> _Pairs:
 
 
 def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
-    """Parse the clauses behind the table's name and columns into ``draft``; return the query of
-    CREATE TABLE AS, or None. A second clause of a kind is a syntax error; CLUSTER BY and SKEWED BY
-    raise UnsupportedError."""
+    """Parse the clauses behind the table's name and columns into ``draft``; return the place of
+    CREATE TABLE AS's query, unread, or None. A second clause of a kind, and other words, are a
+    syntax error; CLUSTER BY and SKEWED BY raise UnsupportedError."""
     while not c.is_at_end:
         if c.accept("AS"):
             return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")

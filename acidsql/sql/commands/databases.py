@@ -67,7 +67,7 @@ def parse_describe_database(c: Cursor) -> DescribeDatabase:
 
 
 def parse_drop_database(c: Cursor) -> DropDatabase:
-    """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``."""
+    """Parse ``DROP DATABASE [IF EXISTS] d [RESTRICT|CASCADE]``; RESTRICT is the same as neither."""
     c.take(2)
     if_exists = c.accept("IF", "EXISTS") is not None
     name = c.take_name("the name of a database")

@@ -23,7 +23,8 @@ def parse_set_or_reset(
     text: str, statement_span: Span, is_setting: IsSetting
 ) -> SetOption | ResetOption | None:
     """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is no setting of
-    acidsql's, because Spark runs the statement then. Quotes around the whole value are removed.
+    acidsql's, because Spark runs the statement then. Quotes around the whole value are removed; the
+    value is None without ``=``.
 
     Args:
         text: The user's text.
@@ -32,7 +33,7 @@ def parse_set_or_reset(
 
     Raises:
         SqlSyntaxError: The text after a setting's name is not ``= value``.
-        UnsupportedError: The statement is SET AUTOCOMMIT.
+        UnsupportedError: The statement is SET AUTOCOMMIT with anything behind it.
     """
     match = _NAME.match(text, statement_span.start, statement_span.end)
     if match is None:

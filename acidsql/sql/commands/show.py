@@ -31,8 +31,8 @@ _DATABASES_WORDS = ("DATABASES", "SCHEMAS", "NAMESPACES")
 
 def parse_show(c: Cursor, is_ours: IsOurs) -> Statement | None:
     """Parse a SHOW statement; return None, with the cursor moved, if Spark runs it. SHOW DATABASES,
-    TABLES, VIEWS, TRANSACTIONS, LOCKS, COMPACTIONS and STREAMS are always acidsql's; SHOW of a
-    table is only if ``is_ours`` says so."""
+    TABLES, VIEWS, TRANSACTIONS, LOCKS, COMPACTIONS and STREAMS are always acidsql's, except SHOW
+    DATABASES IN a catalog; SHOW of a table is only if ``is_ours`` says so."""
     c.expect("SHOW")
     if c.accept("COMPACTIONS"):
         return parse_show_compactions(c)

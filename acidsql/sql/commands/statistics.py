@@ -12,8 +12,9 @@ from acidsql.sql.text.tokens import Span
 def parse_analyze(
     c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> AnalyzeTable | AnalyzeTables | None:
-    """Parse ``ANALYZE TABLE t COMPUTE STATISTICS [NOSCAN | FOR COLUMNS …]`` or ``ANALYZE TABLES``;
-    return None if t is Spark's. PARTITION raises UnsupportedError."""
+    """Parse ``ANALYZE TABLE t COMPUTE STATISTICS [NOSCAN | FOR COLUMNS …]`` or ``ANALYZE TABLES [IN
+    d] COMPUTE STATISTICS [NOSCAN]``; return None if t is Spark's, and for other words behind
+    ANALYZE. PARTITION raises UnsupportedError."""
     c.expect("ANALYZE")
     if c.accept("TABLES"):
         database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None
@@ -35,8 +36,8 @@ def parse_analyze(
 
 
 def _parse_reads_rows(c: Cursor) -> bool:
-    """Parse ``COMPUTE STATISTICS [NOSCAN]``, and return whether rows are read: False with
-    NOSCAN."""
+    """Parse ``COMPUTE STATISTICS [NOSCAN]``, and return whether rows are read: False with NOSCAN,
+    else True."""
     c.expect("COMPUTE", "STATISTICS")
     return c.accept("NOSCAN") is None
 

@@ -60,8 +60,9 @@ def parse_start(c: Cursor) -> StartTransaction | None:
 
 
 def _parse_modes(c: Cursor) -> StartTransaction:
-    """Parse the modes after BEGIN, up to the statement's end. A second one of a kind, and READ ONLY
-    with READ WRITE, are syntax errors."""
+    """Parse the modes after BEGIN, up to the statement's end. Only READ ONLY has an effect:
+    ``read_only`` of the result. A second mode of a kind, and READ ONLY with READ WRITE, are syntax
+    errors."""
     modes: list[str] = []
     if c.is_at_end:
         return StartTransaction()
@@ -163,8 +164,8 @@ def _refuse_chain(c: Cursor) -> None:
 
 
 def parse_lock(c: Cursor, is_ours: IsOurs, statement_span: Span) -> LockTable | LockDatabase | None:
-    """Parse ``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``, or the same of a DATABASE; return
-    None if t is a table of Spark's, and for other words."""
+    """Parse ``LOCK TABLE t [PARTITION (…)] SHARED|EXCLUSIVE``, or LOCK DATABASE d with the same
+    last words; return None if t is a table of Spark's, and for other words."""
     c.expect("LOCK")
     if c.is_at_any(_DATABASE):
         c.take()

@@ -19,8 +19,8 @@ _NO_ALIAS = (*_STARTS, "COLUMNS (", "COLUMNS *")
 
 def parse_auto_cdc(c: Cursor, is_ours: IsOurs) -> AutoCdc | None:
     """Parse ``AUTO CDC INTO t FROM s KEYS (…) …`` (or APPLY CHANGES INTO …); return None if the
-    first two words are others. A clause that is missing, also KEYS and SEQUENCE BY, raises no error
-    here.
+    first two words are others. A clause that is missing, also KEYS and SEQUENCE BY, is None and
+    raises no error here; the SCD type is then 1.
 
     Raises:
         SqlSyntaxError: The text does not parse, or clauses are in the wrong order.
@@ -61,8 +61,9 @@ def parse_auto_cdc(c: Cursor, is_ours: IsOurs) -> AutoCdc | None:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text parses as one expression, in which no clause of AUTO CDC begins and no ``;``
-    stands."""
+    """Whether a text can stand in the place of an expression: it is not empty, can be cut into
+    tokens with brackets that match, and no clause of AUTO CDC and no ``;`` stands outside brackets.
+    Whether it is valid is not checked."""
     try:
         c = Cursor(text, tokenize(text))
         c.take_expression((*_CLAUSES, ";"))
@@ -129,9 +130,9 @@ def _parse_stored_as(c: Cursor) -> tuple[int | None, Choice | None]:
 
 
 def _possible_clauses(*clauses: object) -> str:
-    """Return the names of the clauses that may still follow, and "the end of the statement", as
-    text for an error. ``clauses``: what was parsed of each, in the statement's order; None if it is
-    not there."""
+    """Return the names of the clauses that may still follow the last one, and "the end of the
+    statement", as text for an error; TRACK HISTORY ON only directly behind STORED AS. ``clauses``:
+    what was parsed of each, in the statement's order; None if it is not there."""
     names = (
         "KEYS", "IGNORE NULL UPDATES", "APPLY AS DELETE WHEN", "APPLY AS TRUNCATE WHEN",
         "SEQUENCE BY", "COLUMNS", "STORED AS", "TRACK HISTORY ON",

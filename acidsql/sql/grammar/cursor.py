@@ -55,7 +55,7 @@ class Cursor:
         return self.index >= self._end
 
     def peek(self, ahead: int = 1) -> Token:
-        """Return the token ``ahead`` places after the next one."""
+        """Return the token ``ahead`` places after the next one; END behind the last."""
         return self.tokens[min(self.index + ahead, self._end)]
 
     def is_at(self, *words: str) -> bool:
@@ -109,8 +109,9 @@ class Cursor:
         return self.take()
 
     def take_name(self, noun: str = "a name") -> Name:
-        """Take a name, which may be qualified. ``IDENTIFIER(…)`` raises UnsupportedError, and
-        anything else SqlSyntaxError ("Expected ``noun``")."""
+        """Take a name, which may be qualified, and return its parts without quotes and its place.
+        ``IDENTIFIER(…)`` raises UnsupportedError, and anything else SqlSyntaxError ("Expected
+        ``noun``")."""
         if self.is_at("IDENTIFIER", "("):
             self.refuse("IDENTIFIER(…) in the place of a name is not supported")
         first = last = self.take_name_part(noun)
@@ -247,7 +248,8 @@ class Cursor:
                 return True
 
     def _skip_token_or_group(self) -> None:
-        """Move past the next token: a whole bracket if one opens here, and a whole CASE … END."""
+        """Move past the next token: past a whole bracket if one opens here, and past a whole CASE …
+        END."""
         if self.index in self.partner:
             self.index = self.partner[self.index] + 1
         elif self.token.upper == "CASE" and (end := self._case_end()) is not None:
@@ -256,6 +258,7 @@ class Cursor:
             self.index += 1
 
     def _is_after(self, symbol: str) -> bool:
+        """Whether the last taken token is this symbol."""
         return self.index > 0 and self.tokens[self.index - 1].text == symbol
 
     def _is_at_end_of_expression(self, start: int, ends: tuple[tuple[str, ...], ...]) -> bool:
@@ -292,8 +295,8 @@ class Cursor:
         return before.upper not in _OPERATORS
 
     def _case_end(self) -> int | None:
-        """Return the index of the END of the CASE at the cursor; None if ``case`` is a name
-        here."""
+        """Return the index of the END of the CASE at the cursor; None if ``case`` is a name here,
+        or no END follows."""
         if self._is_after(".") or self.peek().upper in _BINARY - {"-", "+"}:
             return None
         depth, index = 1, self.index + 1

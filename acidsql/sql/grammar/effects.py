@@ -27,14 +27,18 @@ _SESSION_OBJECTS = words("VIEW FUNCTION VARIABLE VAR")
 
 
 def effect_of_word(word: str) -> Effect:
-    """Return the effect of a statement by its first word alone, in upper case: CHANGES for an
-    unknown word."""
+    """Return the effect of a statement by its first word alone, in upper case: READS for SELECT,
+    SHOW and the like, SESSION for SET, CACHE and the like, CHANGES for an unknown word."""
     return _EFFECTS.get(word, Effect.CHANGES)
 
 
 def effect_and_name(c: Cursor) -> tuple[Effect, str]:
     """Return the effect of a statement of Spark's, and its name in upper case, as CREATE TABLE or
-    INSERT. A statement that cannot be read, or is not known, has the effect CHANGES.
+    INSERT. Brackets and a WITH clause before the statement are skipped.
+
+    CREATE and DROP of a temporary view, function or variable have the effect SESSION; otherwise the
+    name's first word decides. ``FROM … INSERT`` is (CHANGES, "INSERT"). A statement that is not
+    known has the effect CHANGES; if its WITH clause cannot be read, its name is "WITH".
 
     Args:
         c: A cursor at the first token. The call moves the cursor.
@@ -59,8 +63,9 @@ def _may_insert(c: Cursor) -> bool:
 
 
 def _statement_name(c: Cursor) -> list[str]:
-    """Return the words that name a statement, in upper case, as [CREATE, TABLE]; the first word
-    alone if no object follows within four words."""
+    """Return the words that name a statement, in upper case, from the first word to an object, as
+    [CREATE, TABLE]. It is the first word alone for SELECT, INSERT and the like, and if no object
+    follows within four words."""
     first = c.token.upper or c.token.text
     if first in _ONE_WORD_NAMES:
         return [first]

@@ -1,4 +1,8 @@
-"""Parses all forms of INSERT, and the clauses that other statements share with INSERT."""
+"""Parses all forms of INSERT, and the clauses that other statements share with INSERT.
+
+``is_ours`` tells, from the parts of a name, whether it means an ACID table. ``ctes`` is the place
+of the WITH clause before the statement; None without one.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +39,8 @@ _QUERY_TAIL = words(
 
 
 def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None:
-    """Parse ``INSERT …``; return None if its target is a table of Spark's or a directory.
+    """Parse ``INSERT …``; return None if its target is a table of Spark's or a directory. A query
+    stays a span.
 
     Raises:
         SqlSyntaxError: The text does not parse, or clauses exclude each other.
@@ -66,8 +71,8 @@ def parse_insert(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Insert | None
 
 
 def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
-    """Parse ``INTO|OVERWRITE [TABLE] t``: return whether it is OVERWRITE, and the name. Before
-    Spark's ``OVERWRITE [LOCAL] DIRECTORY`` the name is None, and the cursor stops."""
+    """Parse ``INTO|OVERWRITE [TABLE] t``: return whether it is OVERWRITE, and the name. For Spark's
+    ``OVERWRITE [LOCAL] DIRECTORY`` the name is None, and the cursor stays behind OVERWRITE."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
         c.fail("Expected INTO or OVERWRITE")
@@ -80,7 +85,7 @@ def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
 
 def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
     """Whether the DIRECTORY of Spark's INSERT OVERWRITE DIRECTORY comes ``ahead`` tokens after the
-    next one, and not a table called directory."""
+    next one: a string, OPTIONS or USING follows, so no table is called directory here."""
     following = c.peek(ahead + 1)
     return c.peek(ahead).upper == "DIRECTORY" and (
         following.kind is TokenKind.STRING or following.upper in ("OPTIONS", "USING")
@@ -101,8 +106,8 @@ def _parse_destination(
 ) -> tuple[tuple[Name, ...] | None, tuple[PartitionItem, ...], bool]:
     """Parse ``[(columns)] [PARTITION (…)] [(columns) | BY NAME]`` after the target. Return the
     columns (None without a list), the items of PARTITION, and whether BY NAME is there. IF NOT
-    EXISTS, options and REPLACE ON raise UnsupportedError; a second clause of a kind is a syntax
-    error."""
+    EXISTS, options, and an alias before REPLACE ON raise UnsupportedError; a second clause of a
+    kind is a syntax error, as is BY NAME with columns."""
     _refuse_options(c)
     columns = parse_column_list(c) if _is_at_column_list(c) else None
     partition: tuple[PartitionItem, ...] = ()
@@ -133,8 +138,8 @@ def _refuse_options(c: Cursor) -> None:
 
 
 def _parse_replacing(c: Cursor, *, is_alone: bool) -> Replacing | None:
-    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; return None without
-    REPLACE. REPLACE ON raises UnsupportedError.
+    """Parse ``REPLACE WHERE condition`` or ``REPLACE USING (columns)``; return None without either.
+    REPLACE ON raises UnsupportedError; a condition that no query follows is a syntax error.
 
     ``is_alone``: the statement has no clause that REPLACE excludes; otherwise REPLACE is a syntax
     error.
@@ -198,7 +203,8 @@ def _is_at_column_list(c: Cursor) -> bool:
 
 
 def parse_column_list(c: Cursor) -> tuple[Name, ...]:
-    """Parse ``(a, b.c, …)``: one name at least, each perhaps with several parts."""
+    """Parse ``(a, b.c, …)``: one name at least, each perhaps with several parts. Anything else
+    raises SqlSyntaxError."""
     c.expect("(")
     names = [c.take_name("the name of a column")]
     while c.take_separator():
@@ -228,7 +234,8 @@ def parse_static_partition(c: Cursor) -> tuple[PartitionItem, ...]:
 
 
 def _parse_partition_item(c: Cursor) -> PartitionItem:
-    """Parse one item of a PARTITION clause: ``p = value``, or ``p`` alone."""
+    """Parse one item of a PARTITION clause: ``p = value`` (or ``==``), or ``p`` alone, whose value
+    is None."""
     start = c.index
     name = c.take_name_part("the name of a partition column").value
     value = None
@@ -257,8 +264,8 @@ def _parse_query(c: Cursor) -> Query:
 
 def parse_values(c: Cursor) -> Values | None:
     """Parse ``VALUES row, row, …`` up to the statement's end; return None, without moving, if
-    VALUES is a query (with an alias, a UNION …). Raise AnalysisError if the rows differ in length.
-    """
+    VALUES is a query (with an alias, a UNION …). Raise AnalysisError if the rows differ in length,
+    and SqlSyntaxError if anything else follows a row."""
     start = c.index
     c.expect("VALUES")
     rows: list[tuple[Value, ...]] = []
@@ -292,8 +299,9 @@ def _check_widths(c: Cursor, rows: list[tuple[Value, ...]]) -> None:
 
 
 def _parse_row(c: Cursor) -> tuple[Value, ...] | None:
-    """Parse one row of VALUES, in brackets or a single value, as a tuple of its values; return None
-    if an alias, a UNION or the like makes VALUES a query."""
+    """Parse one row of VALUES, in brackets or a single value, as a tuple of its values (places, and
+    a Default for the word DEFAULT); return None if an alias, a UNION or the like makes VALUES a
+    query."""
     if c.is_at("("):
         following = c.tokens[c.partner[c.index] + 1]
         if following.upper == "," or following.kind is TokenKind.END:
@@ -381,8 +389,9 @@ def _branch_targets(c: Cursor) -> list[tuple[Name | None, Span]]:
 
 
 def _parse_branch(c: Cursor) -> InsertBranch:
-    """Parse one ``INSERT … SELECT …`` of a multi-insert up to the next INSERT; its query stays a
-    span. BY NAME and REPLACE raise UnsupportedError."""
+    """Parse one ``INSERT … SELECT …`` of a multi-insert up to the next INSERT; its query, which
+    begins with SELECT, MAP or REDUCE, stays a span. BY NAME and REPLACE raise UnsupportedError;
+    other sources, as VALUES, are a syntax error."""
     c.expect("INSERT")
     overwrite, target = _parse_head(c)
     assert target is not None  # parse_multi_insert has refused directories

@@ -9,8 +9,8 @@ from acidsql.sql.parsed.statements import LoadData, PartitionItem
 
 def parse_load_data(c: Cursor, is_ours: IsOurs) -> LoadData | None:
     """Parse ``LOAD DATA [LOCAL] INPATH '…' [OVERWRITE] INTO TABLE t [PARTITION (…)]``; return None
-    if t is Spark's. INPUTFORMAT raises UnsupportedError; a column of PARTITION without a value is a
-    syntax error."""
+    if t is Spark's, or no ``INTO TABLE t`` follows. INPUTFORMAT raises UnsupportedError; a column
+    of PARTITION without a value is a syntax error."""
     start = c.index
     c.skip_to(("INTO", "TABLE"))
     if c.is_at_end:

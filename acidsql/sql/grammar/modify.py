@@ -1,4 +1,8 @@
-"""Parses UPDATE, DELETE and MERGE."""
+"""Parses UPDATE, DELETE and MERGE.
+
+``is_ours`` tells, from the parts of a name, whether it means an ACID table. ``ctes`` is the place
+of the WITH clause before the statement; None without one.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +35,9 @@ _NO_ALIAS = _JOINS | words(
 
 
 def _refused_clauses(statement: str) -> dict[str, str]:
-    """Return the words that begin a clause of other SQL dialects in this statement, each with the
-    message that refuses it."""
+    """Return the upper-cased words that begin a clause of other SQL dialects in this statement
+    (ORDER, LIMIT, USING, FROM, JOIN; in MERGE also WHERE), each with the message that refuses
+    it."""
     words = {
         "ORDER": f"{statement} … ORDER BY is not supported",
         "LIMIT": f"{statement} … LIMIT is not supported",
@@ -113,9 +118,9 @@ def _parse_as_merge(
 
 
 def _parse_alias(c: Cursor, *next_words: str) -> str | None:
-    """Parse ``[AS] x``; return None if there is no alias. Without AS, a word that could begin a
-    clause (LIMIT, WHERE …) is an alias only if one of ``next_words``, the words that must come
-    behind an alias, comes next."""
+    """Parse ``[AS] x``; return the alias without backticks, or None if there is none. Without AS, a
+    word that could begin a clause (LIMIT, WHERE …) is an alias only if one of ``next_words``, the
+    words that must come behind an alias, comes next; a word of a join, USING or ON never is."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and c.token.upper not in _NO_ALIAS:
@@ -218,9 +223,9 @@ def parse_merge(c: Cursor, is_ours: IsOurs, ctes: Span | None) -> Merge | None:
 
 
 def parse_table_or_query(c: Cursor, statement: str) -> tuple[Span, Name | None]:
-    """Parse the source of MERGE, AUTO CDC, UPDATE … FROM or DELETE … USING: return its place, and
-    its name, which is None for a query in brackets and for VALUES. A function raises
-    UnsupportedError."""
+    """Parse the source of MERGE, AUTO CDC, UPDATE … FROM or DELETE … USING. Return its place (with
+    the brackets, or with the word VALUES), and its name, which is None for a query in brackets and
+    for VALUES. A function raises UnsupportedError; empty brackets are a syntax error."""
     if c.is_at("("):
         if c.partner[c.index] == c.index + 1:
             c.fail("Expected a query", c.peek())
@@ -244,8 +249,9 @@ def _parse_source_alias(
     c: Cursor, name: Name | None, next_word: str
 ) -> tuple[str | None, tuple[str, ...] | None]:
     """Parse ``[AS] x [(a, b)]`` behind a source. Return the alias and the columns, each None if
-    missing. Without an alias, a source with a name gets the last part of the name, without a
-    DataFrame's braces. ``next_word``: the word that must come next."""
+    missing; of a column's name only the last part. Without an alias, a source with a name gets the
+    last part of the name, without a DataFrame's braces. ``next_word``: the word that must come
+    next."""
     alias = _parse_alias(c, next_word)
     columns = None
     if alias is not None and c.is_at("("):
@@ -265,8 +271,9 @@ _ORDER = tuple(Matched)
 
 
 def _parse_clauses(c: Cursor) -> tuple[MergeClause, ...]:
-    """Parse the WHEN clauses up to the statement's end. Raise SqlSyntaxError if their kinds are in
-    the wrong order, or if a clause without AND is not the last of its kind."""
+    """Parse the WHEN clauses up to the statement's end, one at least. Raise SqlSyntaxError if their
+    kinds are not in the order MATCHED, NOT MATCHED, NOT MATCHED BY SOURCE, or if a clause without
+    AND is not the last of its kind."""
     if not c.is_at("WHEN"):
         c.fail("Expected WHEN MATCHED or WHEN NOT MATCHED")
     clauses: list[MergeClause] = []
@@ -309,7 +316,7 @@ def _parse_clause(c: Cursor) -> MergeClause:
 
 def _parse_matched(c: Cursor) -> Matched:
     """Parse ``WHEN MATCHED | NOT MATCHED [BY TARGET] | NOT MATCHED BY SOURCE``, and return which of
-    them it is."""
+    them it is; BY TARGET is Matched.NOT_MATCHED, too."""
     c.expect("WHEN")
     if c.accept("MATCHED"):
         return Matched.MATCHED
@@ -326,7 +333,9 @@ def _parse_matched(c: Cursor) -> Matched:
 
 
 def _parse_condition(c: Cursor) -> Span:
-    """Take the condition between AND and THEN, which may contain a CASE or a column called then."""
+    """Take the condition between AND and THEN, which may contain a CASE or a column called then,
+    and return its place. THEN is not taken; if it is missing, the condition ends before the next
+    WHEN clause, without an error."""
     start = c.index
     actions = ("THEN UPDATE", "THEN DELETE", "THEN INSERT")
     span = c.take_expression((*actions, *_WHEN), noun="a condition")
@@ -338,8 +347,9 @@ def _parse_condition(c: Cursor) -> Span:
 
 
 def _parse_insert_action(c: Cursor) -> InsertAction | Action:
-    """Parse ``INSERT *`` or ``INSERT [(columns)] VALUES (…)``. ``* EXCEPT`` raises
-    UnsupportedError; UPDATE and DELETE are syntax errors."""
+    """Parse ``INSERT *``, which gives Action.INSERT_ALL, or ``INSERT [(columns)] VALUES (…)``,
+    which gives an InsertAction. ``* EXCEPT`` raises UnsupportedError; UPDATE and DELETE are syntax
+    errors."""
     if c.is_at_any(("UPDATE", "DELETE")):
         c.fail("Expected INSERT, as a row that is not in the target cannot be changed")
     c.expect("INSERT")
@@ -356,8 +366,9 @@ def _parse_insert_action(c: Cursor) -> InsertAction | Action:
 
 
 def _parse_change_action(c: Cursor, matched: Matched) -> UpdateAction | Action:
-    """Parse ``DELETE``, ``UPDATE SET a = value, …`` or ``UPDATE SET *``. ``* EXCEPT`` raises
-    UnsupportedError; INSERT, and ``*`` behind NOT MATCHED BY SOURCE, are syntax errors."""
+    """Parse ``DELETE`` (Action.DELETE), ``UPDATE SET *`` (Action.UPDATE_ALL) or ``UPDATE SET a =
+    value, …`` (an UpdateAction). ``* EXCEPT`` raises UnsupportedError; INSERT, and ``*`` behind NOT
+    MATCHED BY SOURCE, are syntax errors."""
     if c.accept("DELETE"):
         return Action.DELETE
     if c.is_at("INSERT"):

@@ -69,9 +69,12 @@ class LiteralRules:
 
 def plain_insert(text: str, plain: LiteralRules) -> Insert | None:
     """Read ``INSERT INTO t [(columns)] VALUES (literal, …), …`` by regular expressions, without
-    cutting it into tokens. Return None for any other statement, also for too many rows, for a
-    variable ``${…}``, a reserved name, and for timestamps with a zone unless the session's zone is
-    UTC."""
+    cutting it into tokens. The literals stay texts, one tuple for each column.
+
+    Return None for any other statement: also for too many rows or columns, rows of different
+    length, a variable ``${…}``, a reserved name (``__acidsql_``), a target with a keyword's name as
+    TABLE, and for TIMESTAMP'…' unless the session's zone is UTC.
+    """
     head = _HEAD.match(text)
     # Not if the text has a variable, which may still be substituted, or a reserved name, which is
     # refused after the grammar has read the statement.
@@ -102,7 +105,8 @@ def _columns(text: str, start: int) -> tuple[Name, ...]:
 
 def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, ...], ...] | None:
     """Return the literals from ``at`` to the end of the text, as they are, one tuple for each
-    column; None if the text has other forms, more than ``rows_max`` rows, or too many columns."""
+    column; None if the text has other forms, rows of different length, more than ``rows_max`` rows,
+    or more than 300 columns."""
     first = _FIRST_ROW.match(text, at)
     width = 0 if first is None else len(_VALUE.findall(first[0]))
     if not 0 < width <= _WIDEST:
@@ -123,6 +127,7 @@ def _literals_by_column(text: str, at: int, rows_max: int) -> tuple[tuple[str, .
 @lru_cache(maxsize=32)
 def _row_pattern(width: int) -> re.Pattern[str]:
     """Return the pattern of a row in brackets of ``width`` literals, and of the text behind it. Its
-    groups are the literals, then "," before another row, or the text up to the end."""
+    groups are the literals, then "," before another row, or the text up to the end: blanks and
+    perhaps a ``;``."""
     values = f"{_S},{_S}".join([_LITERAL] * width)
     return re.compile(rf"\({_S}{values}{_S}\){_S}(,|;?{_S}\Z){_S}", re.ASCII)

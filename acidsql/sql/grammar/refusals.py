@@ -55,7 +55,8 @@ def refuse_foreign_statement(c: Cursor, is_ours: IsOurs) -> None:
 
 def refuse_alter(c: Cursor) -> NoReturn:
     """Raise the UnsupportedError for an ALTER TABLE that an ACID table does not have, with what
-    serves instead if that is known; SqlSyntaxError if the statement ends here."""
+    serves instead if that is known; SqlSyntaxError if the statement ends here. The cursor stands
+    behind the table's name."""
     if c.is_at_end:
         c.fail(
             "Expected ADD, CHANGE, RENAME or REPLACE COLUMNS, ADD or DROP CONSTRAINT, SET or UNSET "
@@ -85,8 +86,8 @@ def refuse_export(c: Cursor, is_ours: IsOurs) -> None:
 
 
 def refuse_import(c: Cursor) -> None:
-    """Raise UnsupportedError for Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``; any other IMPORT
-    passes."""
+    """Raise UnsupportedError for Hive's ``IMPORT [[EXTERNAL] TABLE t] FROM '…'``, if EXTERNAL,
+    TABLE or FROM follows the word IMPORT at the cursor; any other IMPORT passes."""
     if c.peek().upper in ("EXTERNAL", "TABLE", "FROM"):
         c.refuse(
             "IMPORT is not supported: CREATE TABLE … LOCATION makes a table of ORC files where "

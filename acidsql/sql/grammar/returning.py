@@ -40,8 +40,8 @@ _REFUSED = {
 
 def with_returning(read: _Parser) -> _Parser:
     """Return a parser that reads a statement with RETURNING at its end, or without. ``read`` parses
-    the statement itself. RETURNING of a multi-insert or of INSERT … REPLACE raises
-    UnsupportedError."""
+    the statement itself. The parser's result is that of ``read``, with the clause in ``returning``.
+    RETURNING of a multi-insert or of INSERT … REPLACE raises UnsupportedError."""
 
     def parse(
         c: Cursor, is_ours: IsOurs, ctes: Span | None
@@ -108,8 +108,8 @@ def _parse_returning(c: Cursor) -> Returning:
 
 
 def _parse_row_names(c: Cursor) -> dict[str, str]:
-    """Parse ``WITH (OLD AS x, NEW AS y)``: return OLD or NEW → its name; one may be missing. A
-    second one of a kind is a syntax error."""
+    """Parse ``WITH (OLD AS x, NEW AS y)``: return the names, without quotes, by "OLD" and "NEW";
+    one may be missing. A second one of a kind is a syntax error."""
     c.take(2)
     row_names: dict[str, str] = {}
     while True:

@@ -1,7 +1,8 @@
 """Finds facts about a condition from its tokens, such as equated columns.
 
-Only facts that are certain are found. They decide which rewrite, lock or clause is allowed. Which
-rows satisfy the condition is decided by Spark alone.
+The terms and comparisons that are found are certain; whatever is in doubt is left out. Only
+``has_subquery``, ``may_correlate`` and ``mentioned_columns`` may find too much. The facts decide
+which rewrite, lock or clause is allowed. Spark alone decides which rows satisfy the condition.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ def terms_and_equated_pairs(
         condition: The condition's place in the statement.
 
     Returns:
-        Each term's place, and for ``x.a = s.b`` the two (qualifier, column) pairs in lower case,
-        else None. Empty if the top level has an OR or a CASE.
+        Each term's place, and for ``x.a = s.b`` the set of the two (qualifier, column) pairs in
+        lower case, else None; None also for columns without a qualifier, and for a term in
+        brackets. Empty if the top level has an OR or a CASE.
     """
     return [(place, _equated_pair(term)) for place, term in _placed_terms(text, condition)]
 
@@ -42,12 +44,13 @@ def terms_decided_by(
     Args:
         text: The user's statement.
         condition: The condition's place in the statement.
-        columns: Names of columns, in lower case.
+        columns: Names of columns, in lower case; in the term they need no qualifier.
         qualifiers: The qualifiers that these columns may have, in lower case.
 
     Returns:
-        The terms' places. Terms with a function call, a subquery or another name are left out; so
-        are all of them if the condition has an OR or a CASE at its top level.
+        The terms' places. Terms with a function call, a subquery, another name, or a string with a
+        word such as 'today' are left out; so are all of them if the condition has an OR or a CASE
+        at its top level.
     """
     return [
         place
@@ -70,9 +73,10 @@ def plain_comparisons(
             the condition, as `where_at` gives it.
 
     Returns:
-        For each the name in lower case, ``=``, ``<``, ``<=``, ``>``, ``>=`` or ``in``, and the
-        literals: integers, ``'…'`` without escapes, and ``DATE '…'`` as ``date '…'``. Other terms
-        are left out.
+        For each the name in lower case without its qualifier, ``=``, ``<``, ``<=``, ``>``, ``>=``
+        or ``in``, and the literals as text with quotes and sign: integers, ``'…'`` without escapes,
+        and ``DATE '…'`` as ``date '…'``. BETWEEN gives two, ``>=`` and ``<=``; ``5 < a`` is ``a >
+        5``. Other terms are left out.
     """
     by_term = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
     return [
@@ -92,9 +96,9 @@ _DAY = re.compile(rf"\b(?:{_DAYS})\b", re.IGNORECASE)
 
 
 def has_lasting_conditions(query: str) -> bool:
-    """Whether a query's text has a WHERE, ON or USING, and no literal such as DATE'today', whose
-    value depends on the day when Spark reads the text. Only such a query has conditions that Spark
-    could push down now and that mean the same later."""
+    """Whether a query's text has a word WHERE, ON or USING, and no literal such as DATE'today',
+    whose value depends on the day when Spark reads the text. Words in strings and comments count.
+    Only such a query has conditions that Spark could push down now and that mean the same later."""
     return bool(_CONDITION.search(query)) and not _TYPED_DAY.search(query)
 
 
@@ -137,8 +141,8 @@ def _plain_comparison(
     term: list[Token], qualifiers: Collection[str]
 ) -> list[tuple[str, str, list[str]]]:
     """Return a term that compares one column with literals as a list of one (column in lower case,
-    operator, literals); BETWEEN gives two of them. [] for any other term, and for IN with too many
-    values. ``5 < a`` becomes ``a > 5``."""
+    operator, literals); BETWEEN gives two of them. [] for any other term, and for IN with more than
+    VALUES_MAX values. ``5 < a`` becomes ``a > 5``."""
     rest = deque(term)
     first = _take_literal(rest)
     if first is not None:
@@ -173,8 +177,9 @@ def _plain_comparison(
 
 
 def _take_column(term_tokens: deque[Token], qualifiers: Collection[str]) -> str | None:
-    """Take a name, perhaps with one of ``qualifiers``, from the tokens and return it in lower case;
-    None, without taking any, if they begin otherwise."""
+    """Take a name, perhaps with one of ``qualifiers``, from the tokens and return it in lower case,
+    without the qualifier. None, without taking any, if they begin otherwise, or with a constant as
+    NULL or CURRENT_DATE."""
     if not term_tokens or not term_tokens[0].is_name or term_tokens[0].kind is TokenKind.FRAME:
         return None
     if term_tokens[0].upper in _NO_COLUMNS:
@@ -187,9 +192,10 @@ def _take_column(term_tokens: deque[Token], qualifiers: Collection[str]) -> str 
 
 
 def _take_literal(term_tokens: deque[Token]) -> str | None:
-    """Take a plain literal from the tokens: an integer, a string without escapes, or ``DATE '…'``,
-    which is returned as ``date '…'``. Return None if they begin otherwise; a ``-`` or DATE may be
-    taken then."""
+    """Take a plain literal from the tokens and return it as it is written: an integer of up to 18
+    digits, perhaps with ``-``, a string in ``'…'`` without escapes, or ``DATE '…'``, which is
+    returned as ``date '…'``. Return None if they begin otherwise; a ``-`` or DATE may be taken
+    then."""
     before = ""
     if (
         len(term_tokens) > 1
@@ -214,7 +220,8 @@ def _take_literal(term_tokens: deque[Token]) -> str | None:
 
 def mentioned_columns(text: str, condition: Span) -> set[tuple[str, ...]]:
     """Return the names in an expression that may be columns, in lower case: each a tuple of its
-    qualifiers, the column and its fields. Names of functions are left out; keywords are in it."""
+    qualifiers, the column and its fields. Names of functions are left out; keywords and the names
+    of parameters are in the result."""
     names: set[tuple[str, ...]] = set()
     tokens = tokenize(text, condition)
     chain: list[str] = []
@@ -266,8 +273,8 @@ def _is_decided_by(
 
 
 def has_subquery(text: str, condition: Span) -> bool:
-    """Whether a condition contains a subquery, to be on the safe side: a column called select or
-    table counts, too."""
+    """Whether a word SELECT or TABLE stands in a condition, or a bracket begins with FROM: the sign
+    of a subquery. A column called select or table counts, too."""
     tokens = tokenize(text, condition)
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
         before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
@@ -279,9 +286,9 @@ _QUERY = re.compile(rf"\b(?:{'|'.join(sorted(_QUERIES))})\b", re.IGNORECASE)
 
 
 def may_correlate(query: str) -> bool:
-    """Whether a query has a subquery that may name columns around it: not one behind FROM, JOIN or
-    AS. FROM may also be a part of an expression: ``IS DISTINCT FROM (…)``, ``trim('x' FROM (…))``.
-    """
+    """Whether a query has a subquery that may name columns around it: a query in brackets that do
+    not stand behind FROM, JOIN or AS. FROM may also be a part of an expression, and then does not
+    excuse the query: ``IS DISTINCT FROM (…)``, ``trim('x' FROM (…))``."""
     are_queries, before = [True], ("", "")  # of the query's own level, and of each open bracket
     for token, following in pairwise(_up_to_last_query(query)):
         if token.text == "(":
@@ -297,8 +304,8 @@ def may_correlate(query: str) -> bool:
 
 
 def _up_to_last_query(query: str) -> list[Token]:
-    """Return the tokens up to the last word that may begin a query. Many rows may come behind
-    VALUES."""
+    """Return the tokens up to the last word that may begin a query; [] without such a word, and all
+    tokens if the word is in a string. Many rows may come behind VALUES."""
     end = max((match.end() for match in _QUERY.finditer(query)), default=0)
     try:
         return tokenize(query[:end])
@@ -307,8 +314,8 @@ def _up_to_last_query(query: str) -> list[Token]:
 
 
 def window_function(text: str, expression: Span) -> Span | None:
-    """Return the place of the first word OVER of a window function outside of the expression's
-    subqueries; None if there is none."""
+    """Return the place of the first word OVER behind ``)`` or NULLS, outside of the expression's
+    subqueries; None if there is none. It is a window function."""
     depth = 0
     subqueries: list[int] = []
     before = ""
@@ -328,7 +335,8 @@ def window_function(text: str, expression: Span) -> Span | None:
 
 def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
     """Return the terms that AND joins at the condition's top level, each with its place in the
-    statement; [] if it is not certain which these are."""
+    statement; brackets around the whole condition are dropped first. [] if it is not certain which
+    these are."""
     return [
         (Span(term[0].start, term[-1].end), term)
         for term in _terms(unwrap(tokenize(text, condition)))
@@ -338,7 +346,7 @@ def _placed_terms(text: str, condition: Span) -> list[tuple[Span, list[Token]]]:
 
 def _terms(tokens: list[Token]) -> list[list[Token]]:
     """Return the tokens of each term that AND joins outside brackets; the AND of BETWEEN does not.
-    [] if it is not certain which these are, as with OR or CASE."""
+    [] if it is not certain which these are: an OR or a CASE stands outside brackets."""
     terms: list[list[Token]] = [[]]
     depth, betweens, before = 0, 0, ""
     for token in tokens:

@@ -65,8 +65,9 @@ class QueryScanner(Lookahead):
     # ── queries ──────────────────────────────────────────────────────────────────────────────
 
     def scan_with_clause(self, i: int, parent: int, visible: CteNames) -> tuple[int, CteNames]:
-        """Scan ``WITH a AS (…), …`` at ``i``. Return the index after it, and the names that it
-        declares, in lower case. ``visible``: the names of the CTEs declared outside."""
+        """Scan ``WITH a AS (…), …`` at ``i``, whose queries become blocks inside ``parent``. Return
+        the index after it, and the names that it declares, in lower case. ``visible``: the names of
+        the CTEs declared outside."""
         i += 1
         recursive = self._word(i) == "RECURSIVE" and self.tokens[i + 1].is_name
         i += recursive
@@ -164,7 +165,8 @@ class QueryScanner(Lookahead):
 
     def _scan_from_word(self, i: int, end: int, block: int, visible: CteNames) -> int | None:
         """Scan what goes on with a FROM at ``i``: a relation behind ``,`` or JOIN, NATURAL, PIVOT,
-        UNPIVOT or a LATERAL VIEW. Return the index after it; None if ``i`` begins none of them."""
+        UNPIVOT or a LATERAL VIEW. NATURAL, PIVOT and UNPIVOT are noted as obstacles. Return the
+        index after it; None if ``i`` begins none of them."""
         word = self._word(i)
         if word == "JOIN" or self.tokens[i].text == ",":
             return self._scan_relation(i + 1, end, block, visible)
@@ -197,7 +199,9 @@ class QueryScanner(Lookahead):
 
     def _scan_relation(self, i: int, end: int, block: int, visible: CteNames) -> int:
         """Scan one relation with its alias: a table, a query or join in brackets, VALUES, or a
-        function. Return the index after it; ``i`` itself if no relation begins there."""
+        function; LATERAL before it is skipped. A call of ``table_changes`` is noted in ``changes``,
+        and IDENTIFIER as an obstacle. Return the index after it; ``i`` itself if no relation begins
+        there."""
         if self._word(i) == "LATERAL" and i + 1 < end:
             i += 1
         if i >= end:
@@ -243,7 +247,11 @@ class QueryScanner(Lookahead):
         self, i: int, block: int, visible: CteNames, *, can_alias: bool = True
     ) -> int:
         """Scan a table's name with its clauses and alias, and note it as a relation, unless it is a
-        CTE. Return the index after it. ``can_alias``: clauses and an alias may follow."""
+        CTE. Return the index after it.
+
+        ``can_alias``: clauses and an alias may follow. The alias, or else the name's last part, is
+        then noted as a qualifier, for a CTE too.
+        """
         parts, next_index = self._dotted_name(i)
         relation = RelationDraft(parts, self._span(i, next_index), block, None)
         if can_alias:
@@ -369,7 +377,8 @@ class QueryScanner(Lookahead):
 
     def _scan_name_or_star(self, i: int, block: int, visible: CteNames, in_call: bool) -> int:
         """Scan a dotted name or ``x.*``: note the virtual columns in it, the name if it has several
-        parts, and the star. Return the index after it."""
+        parts, and the star. The TABLE of ``f(TABLE t)`` is scanned with its table. Return the index
+        after it."""
         if in_call and self._word(i) == "TABLE":
             next_index = self._scan_table_argument(i, block, visible)
             if next_index is not None:
@@ -402,8 +411,8 @@ class QueryScanner(Lookahead):
         self, start: int, i: int, qualifier: tuple[str, ...] | None, block: int, in_call: bool
     ) -> int:
         """Scan ``* [EXCEPT (…)]``, whose ``*`` is at ``i`` and whose qualifier begins at ``start``;
-        note it in its block. As a function's argument it is also noted as an obstacle in
-        ``doubts``. Return the index after it."""
+        note it, and the virtual columns in EXCEPT, in its block. As a function's argument it is
+        also noted as an obstacle in ``doubts``. Return the index after it."""
         next_index, kind, excepted = i + 1, "PLAIN", None
         opening = next_index + 1
         is_list = self.tokens[opening].text == "(" and not self._is_query(opening)

@@ -230,7 +230,8 @@ def declared_names(text: str, clause: list[Token]) -> frozenset[str]:
 def tables_in(text: str, tokens: list[Token]) -> list[tuple[str, ...]]:
     """Return the names of the tables that a query names, as parts, in no certain order and perhaps
     twice, those in ``table_changes('t', …)`` included; CTEs are left out. [] if the query is nested
-    too deeply.
+    too deeply. Raise SqlSyntaxError if brackets do not match or ``table_changes`` has wrong
+    arguments, and CatalogError if its string is no name of a table.
 
     Args:
         text: The user's text.
@@ -251,8 +252,9 @@ def mentioned_tables(
     """Return every name in a statement of Spark's that may be a table's name, including the target,
     in the order of the text, each place once. CTEs are left out where that is certain.
 
-    In doubt a name is in the result. This is for statements that must not name an ACID table.
-    Raises SqlSyntaxError if the text cannot be scanned.
+    In doubt a name is in the result. Only names that a query reads have their alias and clauses.
+    This is for statements that must not name an ACID table. Raises SqlSyntaxError if the text
+    cannot be scanned.
     """
     scanner = _scanner(text, span, double_quoted_identifiers)
     with _refuse_deep_nesting(text, span.start if span else 0):
@@ -270,7 +272,8 @@ def _scanner(text: str, span: Span | None, double_quoted: bool) -> StatementScan
 
 def _scan_result(scanner: StatementScanner) -> References:
     """Return what a scanner has found: the blocks, the relations in the order of the text, the
-    obstacles, the qualifiers, and the dotted names in lower case, without names of functions."""
+    obstacles, the qualifiers, the dotted names in lower case, without names of functions, and the
+    calls of ``table_changes``."""
     blocks = tuple(
         Block(
             number,
@@ -314,7 +317,8 @@ def _scan_result(scanner: StatementScanner) -> References:
 
 def _database_prefixes(scanner: StatementScanner, relation: RelationDraft) -> tuple[Span, ...]:
     """Return the places of the ``db.`` in each ``db.t.c`` in the scope of a table ``db.t``, to be
-    removed when its alias becomes ``t``. () if the table has an alias, or a name of one part."""
+    removed when its alias becomes ``t``, in the order of the text. () if the table has an alias,
+    can have none (``TABLE t``), or has a name of one part."""
     if len(relation.parts) == 1 or relation.alias is not None or relation.alias_at is None:
         return ()
     name_parts, spans = [part.lower() for part in relation.parts], set()

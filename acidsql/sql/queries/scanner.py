@@ -37,7 +37,8 @@ class StatementScanner(QueryScanner):
         self._scan_expression(start, self.size, self.add_block(None), visible)
 
     def _scan_insert(self, i: int, visible: CteNames) -> None:
-        """Skip the target of ``INSERT INTO t … query`` at ``i``, then scan the query."""
+        """Skip the target of ``INSERT INTO t … query`` at ``i``, scan brackets before the query
+        (columns, PARTITION) as expressions, then scan the query."""
         i = self._index_after_target(i)
         root = self.add_block(None)
         while i < self.size and not self._starts_query(i):
@@ -73,9 +74,10 @@ class StatementScanner(QueryScanner):
             self._scan_query(i, self.size, None, visible)
 
     def scan_targets(self) -> None:
-        """Note each name behind a word that a table's name can follow, such as INTO, as a relation:
-        in doubt too many. The scan ends at ``AS query``. A CTE's name is noted only where it cannot
-        mean the CTE, as behind INTO."""
+        """Note as a relation each name that may be a table's name: outside brackets, behind a word
+        that a table's name can follow, such as INTO, or behind DESCRIBE, REFRESH or UPDATE as the
+        first word. In doubt too many are noted. The scan ends at ``AS query``. A CTE's name is
+        noted only where it cannot mean the CTE, as behind INTO."""
         root, i = self.add_block(None), 0
         declared: CteNames = frozenset()
         if self._word(0) == "WITH" and self._starts_query(0):

@@ -35,7 +35,7 @@ class TableChanges:
 
 def parse_table_changes(text: str, span: Span) -> TableChanges:
     """Parse the call ``table_changes('t', start[, end])`` at a place that a scan has found. The
-    bounds stay places in the text, and the end is None without one.
+    bounds stay places in the text, unread, and the end is None without one.
 
     Raises:
         SqlSyntaxError: The table is not given as a string, or the number of arguments is wrong.

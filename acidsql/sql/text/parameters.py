@@ -18,8 +18,9 @@ _MISSING = ("NaTType", "NAType")  # pandas' own, which is not asked for
 
 
 def python_value(text: str) -> Any:
-    """Return the value of a Python literal, if SQL has such values, and else the text: ``5`` is a
-    number, ``2013-01-01`` a string."""
+    """Return the value of a Python literal, if a parameter can have a value of this type
+    (`is_value`), and else the text itself. ``5`` is a number, ``'a'`` a string without its quotes,
+    ``None`` is None; ``2013-01-01`` and the tuple ``(1, 2)`` stay texts."""
     try:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError):
@@ -28,8 +29,9 @@ def python_value(text: str) -> Any:
 
 
 def is_value(value: Any) -> bool:
-    """Whether a Python value can be a parameter's value, by its type alone. The items of lists and
-    dicts are not checked."""
+    """Whether a Python value can be a parameter's value, by its type alone: None, a str, bytes, a
+    number, a date or datetime, a timedelta, a list, a dict, a scalar of numpy, or a missing value.
+    A tuple and a set cannot. The items of lists and dicts are not checked."""
     is_plain = value is None or isinstance(value, _VALUES)
     return is_plain or is_numpy_scalar(value) or _is_missing(value)
 
@@ -51,7 +53,7 @@ def sql_value(value: Any) -> Any:
     this form.
 
     A scalar of numpy's becomes a Python value, a missing value of pandas or numpy becomes None, and
-    an integer beyond BIGINT becomes a DECIMAL.
+    an integer beyond BIGINT becomes a DECIMAL. Any other value, a tuple too, is returned as it is.
 
     Raises:
         AnalysisError: INVALID_SQL_ARG: no SQL type has such a value: an integer of more than 38

@@ -138,8 +138,8 @@ def tokenize(
     text: str, span: Span | None = None, *, double_quoted_identifiers: bool = False
 ) -> list[Token]:
     """Return the tokens of a text, or of a slice of it, with hints, without comments and white
-    space. Their places are those in the whole text. A ``SqlText`` is cut into tokens once for all
-    calls.
+    space, as a new list. Their places are those in the whole text. A ``SqlText`` is cut into tokens
+    once for all calls, another text by each call.
 
     Args:
         text: SQL as the user wrote it.
@@ -148,8 +148,9 @@ def tokenize(
             ``spark.sql.ansi.doubleQuotedIdentifiers``) or a string.
 
     Raises:
-        SqlSyntaxError: A string, a quoted name or a comment is not closed, a comment is one that
-            Spark would read differently, or a word follows a number without a blank.
+        SqlSyntaxError: A string, a quoted name or a comment is not closed, a comment has a hint
+            inside or is another that Spark would read differently, or a word follows a number
+            without a blank.
         UnsupportedError: The text contains a dollar-quoted string.
     """
     tokens = SqlText(text).tokens
@@ -167,8 +168,9 @@ def _as_name(token: Token) -> Token:
 
 def cut_into_tokens(text: str) -> tuple[Token, ...]:
     """Cut a text into tokens by sqlglot's lexer, with hints and DataFrames ``{name}`` as one token
-    each. Raise SqlSyntaxError for an open string or comment, for a number with a word behind it,
-    and for comments that Spark would read differently."""
+    each. Raise SqlSyntaxError for an open string or comment, for a number with an exponent and a
+    word right behind it (``1e-3OR``), and for comments that Spark would read differently;
+    UnsupportedError for ``$$…$$``."""
     try:
         raw = _SparkTokenizer(dialect="spark").tokenize(text)
     except TokenError:
@@ -186,7 +188,8 @@ def cut_into_tokens(text: str) -> tuple[Token, ...]:
 
 
 def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
-    """Return the tokens with one FRAME token in the place of each ``{``, name and ``}``."""
+    """Return the tokens with one FRAME token in the place of each ``{``, unquoted name and ``}``
+    that have no blanks between them."""
     if "{" not in text:
         return tokens
     merged_tokens: list[Token] = []
@@ -199,8 +202,8 @@ def _join_frames(text: str, tokens: list[Token]) -> list[Token]:
 
 
 def _is_frame(last_tokens: list[Token]) -> bool:
-    """Whether ``last_tokens`` are a ``{``, a name and a ``}``, with nothing between them; False if
-    there are fewer than three."""
+    """Whether ``last_tokens`` are a ``{``, an unquoted name and a ``}``, with no blanks between
+    them; False if there are fewer than three."""
     if len(last_tokens) < 3:
         return False
     opening, inner, closing = last_tokens
@@ -219,8 +222,9 @@ _KINDS = {
 
 
 def _make_token(token_type: TokenType, text: str, start: int, end: int) -> Token:
-    """Make a token of a piece of the text, whose kind follows from the lexer's type. ``upper`` is
-    "" for strings, numbers and quoted names."""
+    """Return the token of a piece of the text, whose kind follows from the lexer's type; a word
+    such as ``1L`` is a number. ``upper`` is "" for strings, numbers and quoted names, and the text
+    for symbols."""
     kind = _KINDS.get(token_type)
     if kind is not None:
         return Token(kind, text, "", start, end)
@@ -233,7 +237,7 @@ def _make_token(token_type: TokenType, text: str, start: int, end: int) -> Token
 
 def split_statements(text: str) -> list[Span]:
     """Return the places of the statements of a notebook cell or a script, without the ``;`` between
-    them.
+    them. A place goes from the first token to the end of the last one, without comments around.
 
     A ``;`` in a string, a quoted name or a comment does not separate statements. Empty pieces (only
     white space and comments) are left out.
@@ -257,12 +261,14 @@ def split_statements(text: str) -> list[Span]:
 
 def words_before(text: str, place: int, count: int) -> list[str]:
     """Return the last words or symbols before a place in a text, at most ``count`` of them, in
-    upper case; quoted names and literals as "". The place is between two tokens."""
+    their order and in upper case; quoted names, literals, hints and DataFrames as "". The place is
+    between two tokens."""
     return [token.upper for token in tokenize(text, Span(0, place))[-count:]]
 
 
 def unwrap(tokens: list[Token]) -> list[Token]:
-    """Return the tokens of an expression without the brackets ``(…)`` around all of it."""
+    """Return the tokens of an expression without the brackets ``(…)`` around all of it, also if
+    there are several pairs. ``()`` stays."""
     while len(tokens) > 2 and bracket_length(tokens) == len(tokens):
         tokens = tokens[1:-1]
     return tokens
@@ -270,7 +276,8 @@ def unwrap(tokens: list[Token]) -> list[Token]:
 
 def bracket_length(tokens: list[Token]) -> int:
     """Return how many tokens the bracket has that the first token, a ``(``, opens, with both
-    brackets; 1 if the first token is no bracket, and 0 if its bracket is not closed."""
+    brackets; 1 if the first token is no bracket, and 0 if its bracket is not closed or there is no
+    token."""
     depth = 0
     for number, token in enumerate(tokens, 1):
         depth += (token.text == "(") - (token.text == ")")
@@ -317,14 +324,17 @@ _ESCAPED_CHARACTERS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z
 
 
 def string_value(literal: str) -> str:
-    """Return the value of a string literal, by Spark's rules: escapes, doubled quotes, raw
-    strings."""
+    """Return the value of a string literal, by Spark's rules: the text between the quotes, with
+    escapes and doubled quotes replaced, but as it is in a raw string ``r'…'``. A backslash before
+    ``%`` or ``_`` stays."""
     if literal[0] not in "'\"":
         return literal[2:-1]
     quote = literal[0]
 
     def replace(match: re.Match[str]) -> str:
-        """Return the text that one escape, or one doubled quote, stands for."""
+        """Return the text that one escape, or two quotes in a row, stand for: one quote if they are
+        of the literal's own kind; quotes of the other kind, and a code beyond Unicode, stay as they
+        are."""
         four, eight, octal, escaped, doubled = match.groups()
         if doubled:
             return quote if doubled[0] == quote else doubled
@@ -349,7 +359,8 @@ _COMMENT_EDGE = re.compile(r"/\*\+?|\*/")
 
 
 def _unreadable_text_error(text: str) -> SqlSyntaxError:
-    """Return the error for a text that the lexer cannot read, at the open quote or comment."""
+    """Return the error for a text that the lexer cannot read, with the caret at the first string,
+    quoted name or comment that is not closed; the whole text is marked if none is open."""
     at = 0
     while at < len(text):
         if text[at] in "'\"`" or (text[at] in "rR" and text[at + 1 : at + 2] in ("'", '"')):
@@ -391,7 +402,8 @@ def _comment_end(text: str, at: int) -> int | None:
 
 def _add_hints(text: str, tokens: list[Token]) -> list[Token]:
     """Return the tokens with ``/*+ … */`` as tokens, too. Raise SqlSyntaxError for comments that
-    Spark would read differently, and UnsupportedError for ``$$…$$``."""
+    Spark would read differently, and UnsupportedError for ``$$…$$``. A text without any mark of
+    these is not read: its ``tokens`` are returned."""
     if not any(mark in text for mark in ("/*", "\\\n", "\\\r", "{#", "$$")):
         return tokens
     result: list[Token] = []
@@ -431,8 +443,8 @@ def _read_gap(text: str, at: int, end: int, result: list[Token]) -> None:
 
 
 def _line_comment_end(text: str, at: int) -> int:
-    """Return the end of the comment ``--`` at ``at``. Raise SqlSyntaxError if a backslash ends its
-    line, because it goes on in the next line for Spark."""
+    """Return the end of the comment ``--`` at ``at``, before the line break. Raise SqlSyntaxError
+    if a backslash ends its line and a line follows, because the comment goes on there for Spark."""
     match = _LINE_COMMENT.match(text, at)
     assert match is not None
     # For Spark this comment goes on in the next line. A person would not expect this.
