@@ -142,8 +142,9 @@ def _query_rows(
 
 
 def fields(spark: SparkSession, text: Text, views: Views, args: Args = None) -> Fields:
-    """Return the names and types of a query's columns. Spark only analyses the query; its error is
-    raised as SqlSyntaxError or AnalysisError, with a caret in the user's text."""
+    """Return the names and types of a query's columns as pairs, in their order. Spark only analyses
+    the query; its error is raised as SqlSyntaxError or AnalysisError, with a caret in the user's
+    text."""
     with _query_rows(spark, text, views, args) as rows:
         return fields_of(rows)
 
@@ -194,15 +195,18 @@ class Analysis:
 
 
 def analyse_condition(spark: SparkSession, query: Text) -> DataFrame:
-    """Let Spark analyse the query of ``checks.condition_over`` and return its lazy DataFrame. Raise
-    Spark's error as SqlSyntaxError or AnalysisError."""
+    """Let Spark analyse the query of ``checks.condition_over``, under the fixed settings of CHECK
+    constraints, and return its lazy DataFrame. Raise Spark's error as SqlSyntaxError or
+    AnalysisError."""
     with changed_conf(spark, MEANING):
         return _analyse_rows(spark, query, {}, None)
 
 
 def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None = None) -> DataFrame:
-    """Return a table's events with CHECK constraints: the job fails at a row that breaks one.
-    Without constraints, return the rows themselves.
+    """Return a table's events with CHECK constraints, as a lazy DataFrame of the same columns: the
+    job fails at a row that breaks one. Without constraints, or if the events insert no rows, return
+    the rows themselves. ``time``: the time that the conditions' clocks show; None: the time when
+    the job runs.
 
     Raises:
         AnalysisError: INVALID_CHECK_CONSTRAINT: this session cannot evaluate a condition. It may
@@ -262,7 +266,8 @@ def violation_summary(rows: DataFrame, condition: str, example: str) -> DataFram
 
 def select_expressions(rows: DataFrame, *expressions: str) -> DataFrame:
     """Return a lazy DataFrame of SQL expressions over rows. They are analysed under fixed settings,
-    so that they mean the same in every session."""
+    so that they mean the same in every session. An error of Spark's analysis passes as it is, but
+    PySpark does not log it."""
     with changed_conf(rows.sparkSession, MEANING), no_log():
         return settle(select(rows, *expressions))
 
@@ -334,7 +339,8 @@ def job_errors() -> Iterator[None]:
     """If a job fails in the ``with`` block, raise the error that SQL of acidsql's (ConstraintError)
     or its Python task (WriteError) raised; else Spark's error.
 
-    An exception of Java's that PySpark has not converted becomes an error of ours.
+    A task's error with a file becomes a WriteError. So does an exception of Java's, with a
+    condition, that PySpark has not converted. Errors that are not Spark's pass.
     """
     try:
         yield
@@ -391,7 +397,8 @@ def _converted_error(
 
 
 def _message_without_sql(error: Any) -> str:
-    """Return Spark's message, without the parts that are about the composed text."""
+    """Return Spark's message without its condition, its SQLSTATE, and the parts that are about the
+    composed text: positions, the SQL, the plan, and names of our own."""
     message = _NOISE.sub("", str(error)).strip()
     return _without_own_names(re.sub(r"^\[[\w.]+\]\s*", "", message))
 
@@ -425,7 +432,8 @@ def _name_hint(error: Any) -> str:
 
 
 def _without_own_names(message: str) -> str:
-    """Return a message of Spark's without our own columns, views and SQL."""
+    """Return a message of Spark's without our own columns and views. An expression of our own SQL
+    becomes ``"…"``, and suggestions that are empty then are dropped."""
 
     def users_names(match: re.Match[str]) -> str:
         """Return a list of names in a message, in its brackets, without the names of our own
@@ -463,7 +471,8 @@ def _java_error(error: Exception) -> WriteError | None:
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
     """Return the error that our SQL (ConstraintError) or our task (WriteError) raised, found in the
-    message of Spark's error; Spark's error itself if it is another."""
+    message of Spark's error; a WriteError if a task failed at a file; Spark's error itself if it is
+    another."""
     message = str(error)
     if RAISED in message:
         condition, sqlstate, message_text = message.partition(RAISED)[2].split("|")[:3]

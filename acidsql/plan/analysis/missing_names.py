@@ -41,7 +41,8 @@ class MissingNames:
     @contextmanager
     def explain_errors(self, text: str) -> Iterator[None]:
         """If there is no table or view of a name in the ``with`` block, raise an error that tells
-        more about the name. Other errors pass. Spark does not log them.
+        more about the name. Other errors pass, as do errors about names in the query of a view.
+        PySpark does not log Spark's errors.
 
         Args:
             text: The statement.

@@ -127,8 +127,8 @@ def view_standins(view: Table, resolve: Resolve) -> tuple[StandIn, ...]:
 
 
 def placeholders(text: str) -> list[Edit]:
-    """Return edits that give each ``?`` a name (``:__acidsql_arg0`` …), since composed text may
-    change the order of the parameters."""
+    """Return edits that give each ``?`` a name (``:__acidsql_arg0`` …, in the order of the text),
+    since composed text may change the order of the parameters. [] without a ``?``."""
     if "?" not in text:  # cutting a long VALUES list into tokens is slow
         return []
     marks = [
@@ -240,7 +240,8 @@ def database_prefix_edits(
     text: str, spans: Iterable[Span], tables: Collection[TableName]
 ) -> Iterator[tuple[Edit, tuple[str, str]]]:
     """Yield the edits ``db.t.c`` → ``t.c`` for the columns of some tables in the slices ``spans``
-    of the text, each with ``db`` and ``t`` in lower case."""
+    of the text, each with ``db`` and ``t`` in lower case. Names are compared without regard to
+    case."""
     qualified_names = {(table.database, table.shown) for table in tables}
     for span in spans:
         tokens = tokenize(text, span)
@@ -330,8 +331,9 @@ class _Draft:
         with_deleted: bool = False,
         text_and_reference: tuple[str, Reference] | None = None,
     ) -> StandIn:
-        """Add a stand-in for a table to the draft, and return it; for a view, return the one that
-        there is already, or add it and those of what it reads.
+        """Add a stand-in for a table to the draft, and return it. For a view, return the one that
+        there is already, or add it and those of what it reads; the other arguments are not used
+        then.
 
         ``virtual_names``: the virtual columns that the block of the table mentions.
         """

@@ -17,7 +17,8 @@ ReferencesWithVirtual = Sequence[tuple[Reference, Sequence[str]]]
 def virtual_column_exceptions(
     text: str, query_references: References, virtual_by_block: Mapping[int, ReferencesWithVirtual]
 ) -> Iterator[Edit]:
-    """Yield the edits that leave virtual columns out of each ``*``.
+    """Yield the edits that leave virtual columns out of each ``*``. The ``*`` of a function's
+    arguments gets none.
 
     Args:
         text: The user's statement.
@@ -25,8 +26,8 @@ def virtual_column_exceptions(
         virtual_by_block: The references whose stand-ins have virtual columns, by block.
 
     Raises:
-        UnsupportedError: A virtual column stands beside a construct from which it cannot be left
-            out.
+        UnsupportedError: In the block of a virtual column stands a construct from which the column
+            cannot be left out, as NATURAL JOIN.
     """
     for doubt in query_references.doubts:
         if doubt.block in virtual_by_block and doubt.obstacle is not Obstacle.IDENTIFIER:
@@ -45,7 +46,9 @@ def virtual_column_exceptions(
 
 def _star_exceptions(text: str, star: Star, tables: ReferencesWithVirtual) -> list[Edit]:
     """Return the edits (one or none) that leave the virtual columns of ``tables`` out of a ``*``,
-    or of those that its qualifier means; columns that its EXCEPT names already are not repeated."""
+    each with its table's alias before it; out of ``x.*`` those of x, without a qualifier. Columns
+    that its EXCEPT names already are not repeated, and the right side of a SEMI or ANTI JOIN does
+    not count for ``*``."""
     if star.excepted is not None:  # Spark takes no column twice
         excepted = {token.value.lower() for token in tokenize(text, star.excepted) if token.is_name}
         tables = [

@@ -30,10 +30,11 @@ def condition_predicate(
     text: str, table: Table, alias: str, condition: Span | None, *, leading: bool = False
 ) -> Predicate:
     """Return a predicate that holds for each row of a table for which the condition is true, from
-    the terms that compare a column with literals; ANYTHING if there are none.
+    the terms that compare a column with literals of its type. It is ANYTHING if there are none, no
+    condition (None), or a variable ``${…}`` in the text.
 
-    ``leading``: only the terms before the first of another kind count, because the condition may
-    end there.
+    ``alias``: the only qualifier that the columns may have. ``leading``: only the terms before the
+    first of another kind count, because the condition may end there.
     """
     if condition is None or "${" in text:  # a server replaces variables later
         return ANYTHING
@@ -53,10 +54,11 @@ _WHERE = re.compile(r"\s+WHERE\b", re.IGNORECASE)
 
 
 def where_predicate(standin: StandIn) -> Predicate:
-    """Return a predicate that holds for each row that a query needs of a stand-in's table.
+    """Return a predicate that holds for each row that a query needs of the table in whose place a
+    stand-in (a view) stands.
 
-    It is derived from WHERE if the table's name stands alone between FROM and WHERE; otherwise it
-    is ANYTHING.
+    It is derived from WHERE if the table's name stands alone between FROM and WHERE; otherwise, and
+    behind TABLESAMPLE, it is ANYTHING.
     """
     if standin.text_and_reference is None:
         return ANYTHING
@@ -75,8 +77,9 @@ def where_predicate(standin: StandIn) -> Predicate:
 
 
 def _value(column: Column, literal_text: str) -> TypedValue | None:
-    """Return a literal, as its SQL text, as a value of a column's type; None if Spark would compare
-    values of another type (a number with a text, a number out of range, a DATE with a text)."""
+    """Return a literal, as its SQL text, as a value of a column's type: an integer for an integer
+    column, a text for STRING or VARCHAR, DATE '…' for DATE. None if Spark would compare values of
+    another type (a number with a text, a number out of range, a DATE with a text)."""
     kind = "string" if column.type.startswith("varchar") else column.type
     word, quote, text = literal_text.partition("'")
     if not quote and kind in _BITS and -(1 << _BITS[kind]) <= int(literal_text) < 1 << _BITS[kind]:

@@ -61,8 +61,9 @@ class ViewQuery:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """Return the settings under which Spark must analyse the query: name → value. A view that
-        stores none was made by Hive."""
+        """The settings under which Spark must analyse the query: name → value, those that the view
+        stores. A view that stores none was made by Hive: no ANSI mode, strings in double quotes,
+        TIMESTAMP without a zone."""
         properties = self.view.properties
         stored_settings = {
             name: value for name in QUERY_SETTINGS if (value := properties.get(SETTING + name))
@@ -76,7 +77,8 @@ class ViewQuery:
 
     @cached_property
     def text(self) -> SqlText:
-        """Return the query, with the database of each table. (Spark's own views do not name it.)"""
+        """The query, in which each table's name has its database: the current one of the session
+        that made the view, or else the view's. (Spark's own views do not name it.)"""
         assert self.view.view is not None
         database = self.view.properties.get(_DATABASE) or self.view.name.database
         stored = SqlText(self.view.view.expanded)
@@ -112,8 +114,9 @@ class Definition:
         Args:
             view: The name of the view.
             columns: The view's columns.
-            names: The names of the query's columns. None: names do not tell them apart. So the view
-                can no longer be read if a ``*`` in its query gets more columns.
+            names: The names of the query's columns. None: names do not tell them apart, so the
+                outer SELECT names them by position. Then the view can no longer be read if a ``*``
+                in its query gets more columns.
         """
         double_quoted = self.double_quoted
         text = qualify_tables(self.text, self.full_name, self.query, double_quoted=double_quoted)
@@ -151,7 +154,8 @@ def qualify_tables(
     *,
     double_quoted: bool,
 ) -> str:
-    """Replace the name of each table in a query by the table's full name; return the query's text.
+    """Replace the name of each table in a query, also in ``table_changes('t', …)``, by the table's
+    full name; return the query's text. A replaced name is in backticks.
 
     Args:
         text: A text that contains the query.

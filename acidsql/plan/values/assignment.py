@@ -75,8 +75,9 @@ def assignment_sql(
     field_rules: FieldRules = _BY_NAME,
     old_sql: str | None = None,
 ) -> str:
-    """Return SQL that converts a value of type ``source`` to a column's type. At a value that does
-    not fit, the job fails.
+    """Return SQL that converts a value of type ``source`` to a column's type; NULL stays NULL. At a
+    value that does not fit, the job fails; but with the policy LEGACY, a text that is no value of
+    the type becomes NULL.
 
     Args:
         sql: The value. The result repeats it, so it should be a column, not an expression.
@@ -114,7 +115,7 @@ def can_assign(
     field_rules: FieldRules = _BY_NAME,
 ) -> bool:
     """Whether a column of type ``target`` takes values of type ``source``, under the policy. NULL
-    (``void``) fits every column."""
+    (``void``) fits every column. That a string may be a literal is not considered."""
     try:
         require_assignable(source, target, policy, field_rules, ("",))
     except TypeMismatchError:
@@ -168,8 +169,8 @@ def _type_mismatch(
 
 
 def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool:
-    """Whether the policy lets values of a type without parts be written to a target without parts.
-    Nested types never may."""
+    """Whether the policy lets values of a type without parts be written to a target without parts,
+    which is of another type. Nested types never may."""
     if source.kind in _NESTED or target.kind in _NESTED:
         return False
     if policy is Policy.STRICT:
@@ -184,8 +185,8 @@ def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool
 
 
 def _can_upcast(source: HiveType, target: HiveType) -> bool:
-    """Whether Spark's ``Cast.canUpCast`` holds for these types without parts, as the policy STRICT
-    needs."""
+    """Whether Spark's ``Cast.canUpCast`` holds for these two types without parts, which differ, as
+    the policy STRICT needs."""
     if target.kind in _TEXTS:
         return _is_atomic(source)
     if source.kind in _DATETIMES and target.kind in _DATETIMES:
@@ -232,7 +233,7 @@ def takes_literals(target: HiveType) -> bool:
 
 def read_back_sql(sql: str, column: Column, *, is_partition: bool) -> str:
     """Return SQL of the value that readers will get, from SQL of the value that is written: CHAR is
-    padded, and a partition's text that means NULL is NULL."""
+    padded, and a partition's text that means NULL ('' and Hive's default partition) is NULL."""
     kind = parse_type(column.type)
     if is_partition and kind.kind in _TEXTS:
         # Each of these names of a directory means NULL.
@@ -442,8 +443,9 @@ def _is_atomic(value_type: HiveType) -> bool:
 
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
-    """Whether values of a type are stored as they are in the target's type. CHAR and VARCHAR never
-    are: their lengths are checked."""
+    """Whether values of a type are stored as they are in the target's type: the types are the same,
+    in a struct with the same names in the same order. CHAR and VARCHAR never are, not inside of a
+    nested type either: their lengths are checked."""
     if target.kind in ("char", "varchar"):
         return False
     if target.kind in _NESTED:

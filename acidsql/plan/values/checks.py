@@ -121,8 +121,9 @@ def partition_value(column: Column, ordinal: int) -> str:
 
 
 def check_projections(table: Table, columns: Sequence[str]) -> tuple[list[str], list[str]] | None:
-    """Return two projections of events, to be applied one after the other; with them a row that
-    breaks a CHECK constraint fails the job. The result has the columns of the events again.
+    """Return two projections of events (lists of SQL expressions), to be applied one after the
+    other; with them a row that breaks a CHECK constraint fails the job. The result has the columns
+    of the events again.
 
     Args:
         table: The target.

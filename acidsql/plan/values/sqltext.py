@@ -61,8 +61,8 @@ class Text:
         return self.raw("(").verbatim(span).raw("\n)")
 
     def verbatim(self, span: Span) -> Text:
-        """Append a slice of the user's text without brackets, with the edits applied. Return this
-        text."""
+        """Append a slice of the user's text without brackets, with those edits applied that lie in
+        the slice as a whole. Return this text."""
         copied_to = span.start
         for edit in self._edits:
             if span.start <= edit.start and edit.end <= span.end:
@@ -101,7 +101,8 @@ class Text:
         return "".join(self._parts)
 
     def place(self, start: int, stop: int) -> Span | None:
-        """Return the place in the user's text of the offsets ``start..stop`` (stop included) here.
+        """Return the place in the user's text of the offsets ``start..stop`` (stop included) here;
+        only the first character if ``stop`` is in SQL of our own.
 
         If ``start`` is in SQL of our own, the result is the place of the only copy of the user's
         text between the offsets. None if there is no copy, or more than one.

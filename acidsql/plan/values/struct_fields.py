@@ -86,7 +86,7 @@ class FieldRules:
 
     def lacks(self, source: HiveType, target: HiveType) -> bool:
         """Whether a struct value lacks a field of the target, or one of a struct in it. Arrays and
-        maps are not looked into."""
+        maps are not looked into. Raise TypeMismatchError where `ordinals` does."""
         if target.kind != "struct" or source.kind != "struct":
             return False
         ordinals = self.ordinals(source, target, ())
