@@ -265,8 +265,8 @@ def _resolve_field(text: str, path: str, struct_type: HiveType, name: str, span:
 
 
 def _no_struct_error(text: str, path: str, value_type: HiveType, span: Span) -> AnalysisError:
-    """Return the error for a SET that names a field of a value that is no struct: arrays and maps
-    get advice of their own."""
+    """Return the error for a SET that names a field of a value that is no struct: for an array or a
+    map with the condition NO_FIELD and advice, else INVALID_EXTRACT_BASE_FIELD_TYPE."""
     kind = str(value_type).upper()
     if value_type.kind in ("array", "map"):
         return _error(
@@ -304,7 +304,8 @@ def require_column(text: str, table: Table, name: Name) -> Column:
 
 
 def _no_column_error(text: str, table: Table, name: str, span: Span) -> AnalysisError:
-    """Return the error for a column that a table lacks; it lists the table's columns."""
+    """Return the UNRESOLVED_COLUMN.WITH_SUGGESTION for a column that a table lacks; the message
+    lists all the table's columns."""
     names = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
     return _error(
         text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",

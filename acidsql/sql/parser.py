@@ -222,10 +222,10 @@ def _with_cte_as_source(merge: Merge, text: str, clause: list[Token]) -> Merge:
 
 def _parse_explain(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``EXPLAIN [mode] statement``: return an Explain of a statement of acidsql's, and a
-    SparkStatement if Spark runs the inner statement. Its ``explained`` is the mode and the place of
-    the inner statement if this is a query alone, and None for other statements and for EXPLAIN
-    LOGICAL. EXPLAIN of transaction statements raises UnsupportedError; EXPLAIN EXPLAIN is a syntax
-    error."""
+    SparkStatement, with the inner statement's ``reads``, if Spark runs that. Its ``explained`` is
+    the mode and the place of the inner statement if this is a query alone, and None for other
+    statements and for EXPLAIN LOGICAL. EXPLAIN of transaction statements raises UnsupportedError;
+    EXPLAIN EXPLAIN is a syntax error."""
     c.expect("EXPLAIN")
     mode = None
     if c.is_at_any(("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")):
@@ -245,8 +245,8 @@ def _parse_explain(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statemen
 
 
 def _parse_explain_changes(c: Cursor, is_ours: IsOurs) -> Explain:
-    """Parse ``CHANGES statement`` behind EXPLAIN. Raise SqlSyntaxError if the statement changes no
-    rows of an ACID table."""
+    """Parse ``CHANGES statement`` behind EXPLAIN, as an Explain with the mode CHANGES. Raise
+    SqlSyntaxError if the statement changes no rows of an ACID table."""
     c.expect("CHANGES")
     first = c.token
     statement = None if c.is_at_end else _parse_statement(c, is_ours)

@@ -70,8 +70,9 @@ def demands_of_plan(plan: str, views: Collection[str]) -> dict[str, Demand]:
         views: The names of the views.
 
     Returns:
-        The demand by view: a predicate that holds for all rows that are needed, and the columns
-        (None: all). A view that the plan does not read is missing.
+        The demand by view: a predicate that holds for all rows that are needed, and the columns in
+        lower case (None: all, because the plan's root is no Project). A view that the plan does not
+        read is missing.
     """
     nodes = json.loads(plan)
     # No query uses the marker column. So above each relation some node drops the marker and names
@@ -180,8 +181,8 @@ def _name(column: _Tree) -> str:
 
 
 def _literal_value(tree: _Tree) -> TypedValue | None:
-    """Return a literal's value; None if the tree is no literal, or NULL, or of a type whose
-    comparisons have special rules (double, timestamp)."""
+    """Return a literal's value with its Hive type; None if the tree is no literal, or NULL, or of a
+    type whose comparisons have special rules (double, timestamp, a string with a collation)."""
     if tree.name != "Literal" or tree.node["value"] is None:
         return None
     kind = tree.node["dataType"]

@@ -97,7 +97,8 @@ def frame(
     """Let Spark analyse a composed query, and return its lazy DataFrame.
 
     A subquery that may be correlated could make Spark prune the event columns of a view. Then the
-    query is analysed, again if need be, over views that Spark cannot look into.
+    query is analysed, again if need be, over views that Spark cannot look into; over Spark Connect
+    always, as its plan is not shown.
 
     Args:
         spark: The Spark session.

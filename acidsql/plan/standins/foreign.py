@@ -62,7 +62,8 @@ def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
 
 
 def nothing_to_drop_error(name: Name, text: str) -> AnalysisError:
-    """Return the error for DROP of a table or view that does not exist."""
+    """Return the TABLE_OR_VIEW_NOT_FOUND for DROP of a table or view that does not exist, with
+    advice."""
     return AnalysisError(
         f"There is no table or view '{'.'.join(name.parts)}'. With IF EXISTS, or after SET "
         "hive.exec.drop.ignorenonexistent = true, this is no error.",
@@ -101,7 +102,7 @@ def _dml_target(text: str, double_quoted: bool) -> Name | None:
 
 
 def _not_found_error(text: str, target: Name) -> AnalysisError:
-    """Return the error that there is no table of the target's name."""
+    """Return the TABLE_OR_VIEW_NOT_FOUND for a statement's target."""
     return AnalysisError(
         f"There is no table '{'.'.join(target.parts)}'.",
         text, target.span.start, target.span.end,

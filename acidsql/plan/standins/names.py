@@ -56,7 +56,8 @@ class NameResolver:
         return self._spark.catalog.currentDatabase().lower()
 
     def find(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> Table | None:
-        """Return the ACID table, or the view of ACID tables, of a name; None for any other name.
+        """Return the ACID table of a name, or the view of the metastore; None for any other name,
+        and for a view that Spark has, too, and whose query names no ACID table.
 
         ``at_a_glance``: the constraints may be earlier ones (``Catalog.glance``).
         """
@@ -152,7 +153,8 @@ class NameResolver:
 
     def find_foreign(self, parts: tuple[str, ...]) -> ForeignTable | None:
         """Return the metastore's table of a name that is neither an ACID table nor a view that
-        acidsql reads; None if there is none."""
+        acidsql reads; None if there is none. Whether a temporary view has the name is not looked
+        at."""
         name = self.qualify(parts)
         entry = None if name is None else self._tables.find(name)
         return entry if isinstance(entry, ForeignTable) else None
@@ -217,8 +219,8 @@ class NameResolver:
 
 class Glance:
     """Looks each name of one statement up once, and remembers the result. ``find(parts)`` returns
-    the ACID table or view of a name, and ``find_readable(parts)`` also a plain table; None if there
-    is none. Constraints may be earlier ones."""
+    what `NameResolver.find` returns, the ACID table or view of a name, and ``find_readable(parts)``
+    also a plain table; None if there is none. Constraints may be earlier ones."""
 
     def __init__(self, names: NameResolver) -> None:
         find_entry = cache(partial(names.find_entry, at_a_glance=True))

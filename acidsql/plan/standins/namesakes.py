@@ -44,9 +44,9 @@ class Namesakes:
     outer_names: Collection[str]
 
     def alias(self, reference: Reference) -> str | None:
-        """Return the new alias that a reference to an ACID table needs, ``db.t``, because another
-        relation has its name or columns are qualified by the database; None if it has an alias, or
-        needs none."""
+        """Return the new alias that a reference to an ACID table needs, the text ``db.t`` without
+        backticks, because another relation has its name or columns are qualified by the database;
+        None if it has an alias, can have none, or needs none."""
         if reference.alias is not None or reference.alias_at is None:
             return None
         at = reference.span.start
@@ -250,8 +250,8 @@ class Namesakes:
 
 
 def ambiguous_table_name_error(text: str, place: Span) -> UnsupportedError:
-    """Return the error for a qualifier that is also the name of another relation, or of a
-    struct."""
+    """Return the UNSUPPORTED_FEATURE.AMBIGUOUS_TABLE_NAME for a qualifier that is also the name of
+    another relation, or of a struct."""
     name = place.slice(text)
     return UnsupportedError(
         f"Another relation, or a struct, here has the same last name as the table of {name}. Give "

@@ -178,8 +178,9 @@ def qualify_tables(
 
 
 def unreadable_view_error(view: TableName, error: SqlError) -> SqlError:
-    """Return the error of a query that reads a view, if the view's own query has an error. The
-    message names the view; an error that already names a view, an inner one, stays as it is."""
+    """Return the error of a query that reads a view, if the view's own query has an error: of the
+    same class, with the same condition, and a message that names the view. An error that already
+    names a view, an inner one, stays as it is."""
     if "view" in error.parameters:
         return error
     return type(error)(
@@ -215,7 +216,7 @@ def need_view(table: Table, name: Name, text: str) -> None:
 
 
 def view_cycle_error(view: TableName, enclosing_views: list[TableName]) -> AnalysisError:
-    """Return the error of a view that reads itself; it shows the way from view to view."""
+    """Return the RECURSIVE_VIEW of a view that reads itself; it shows the way from view to view."""
     path = " → ".join(map(str, [*enclosing_views[enclosing_views.index(view) :], view]))
     return AnalysisError(
         f"The view {view} reads itself: {path}.",

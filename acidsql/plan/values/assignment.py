@@ -156,8 +156,8 @@ def require_assignable(
 def _type_mismatch(
     source: HiveType, target: HiveType, policy: Policy, path: Sequence[str]
 ) -> TypeMismatchError:
-    """Return the error that values of type ``source`` cannot be written to the column or field that
-    ``path`` leads to."""
+    """Return the CANNOT_SAFELY_CAST, which says that values of type ``source`` cannot be written to
+    the column or field that ``path`` leads to."""
     strictly = " (spark.sql.storeAssignmentPolicy is STRICT)" if policy is Policy.STRICT else ""
     place = f"column '{path[0]}'" if len(path) == 1 else f"'{shown_path(path)}'"
     target_name = str(target).upper()
@@ -217,8 +217,9 @@ def _digits_by_spark(number_type: HiveType) -> int:
 
 
 def _is_legacy_conversion(source: HiveType, target: HiveType) -> bool:
-    """Whether only the policy LEGACY converts these types into each other: a text that is parsed,
-    or a BOOLEAN and a number."""
+    """Whether the policy LEGACY converts these types into each other, which ANSI does not: a
+    STRING, which is parsed, into a number, date, timestamp, boolean or binary, or a BOOLEAN and a
+    number."""
     if source.kind == "string":
         return target.kind in _PARSED_TYPES
     pair = {source.kind, target.kind}
@@ -358,7 +359,7 @@ class _Assignment:
 
 
 def _with_numbered_fields(sql: str, source: HiveType) -> tuple[str, HiveType]:
-    """Return SQL of a struct whose fields have numbers as names, and its type.
+    """Return SQL of a struct whose fields have numbers from 0 as names, and its type.
 
     Two fields may have the same name, and SQL could not tell them apart. The CAST changes only the
     names.
@@ -376,7 +377,7 @@ def raise_sql(condition: str, sqlstate: str, message: str) -> str:
 
 def raise_dynamic_sql(condition: str, sqlstate: str, message: str) -> str:
     """Return SQL that fails the job with an error of acidsql's. ``message`` is SQL that computes
-    the message."""
+    the message, in which a bar becomes a letter that looks like it."""
     start = literal(f"{RAISED}{condition}|{sqlstate}|")
     return f"raise_error(concat({start}, translate({message}, '|', {literal(BAR)}), '|'))"
 

@@ -209,7 +209,7 @@ def values_text_sql(columns: Sequence[Column]) -> str:
 
 def _value_text_sql(column: Column) -> str:
     """Return SQL of a column's value as text for a message: strings in quotes, binaries as 0x…,
-    NULL as NULL, cut after 100 characters (`_SHOWN_CHARACTERS`)."""
+    NULL as NULL. The text, with its quotes, is cut after 100 characters (`_SHOWN_CHARACTERS`)."""
     name, kind = quote(column.name), parse_type(column.type)
     if kind.kind == "binary":
         text = f"concat('0x', hex({name}))"

@@ -25,7 +25,8 @@ class Edit:
 
 
 def _outermost_edits(edits: Iterable[Edit]) -> list[Edit]:
-    """Return the edits that are not inside of other edits, in the order of the text."""
+    """Return the edits that do not begin inside of another edit, in the order of the text; of those
+    that begin at one place the longest."""
     outermost: list[Edit] = []
     for edit in sorted(edits, key=lambda edit: (edit.start, -edit.end)):
         if not outermost or edit.start >= outermost[-1].end:

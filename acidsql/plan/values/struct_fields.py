@@ -165,7 +165,8 @@ class TypeMismatchError(Exception):
 
 
 def shown_path(path: Sequence[str]) -> str:
-    """Return the names that lead to a field, with dots between them."""
+    """Return the names that lead to a field, with dots between them; a name that is no plain word
+    is in backticks."""
     return ".".join(name if _BARE_NAME.fullmatch(name) else quote(name) for name in path)
 
 
@@ -176,7 +177,8 @@ def parts_of(kind: HiveType) -> tuple[str, ...]:
 
 
 def _extra_fields(extra_names: Sequence[str], path: Sequence[str]) -> TypeMismatchError:
-    """Return the error for fields of a value that the struct at ``path`` does not have."""
+    """Return the EXTRA_STRUCT_FIELDS for fields of a value that the struct at ``path`` does not
+    have."""
     return TypeMismatchError(
         "EXTRA_STRUCT_FIELDS",
         f"The struct '{shown_path(path)}' has no field for {_quoted(extra_names)} of the value.",

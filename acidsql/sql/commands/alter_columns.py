@@ -114,7 +114,8 @@ def _parse_column_rename(c: Cursor) -> ColumnChange:
 
 def _parse_hive_change(c: Cursor) -> ColumnChange:
     """Parse Hive's ``a b type [COMMENT '…'] [CASCADE|RESTRICT]`` after CHANGE [COLUMN], up to the
-    statement's end. FIRST and AFTER raise UnsupportedError."""
+    statement's end. The result has b as the new name, also if it is a, the type, and the comment,
+    DEFAULT and NOT NULL if they are there. FIRST and AFTER raise UnsupportedError."""
     start = c.index
     column = _parse_column_name(c)
     at = c.index
@@ -171,7 +172,8 @@ class _ChangeDraft:
 
 def _parse_spark_change(c: Cursor) -> ColumnChange:
     """Parse one of Spark's changes ``a TYPE … | COMMENT '…' | SET|DROP DEFAULT … | SET|DROP NOT
-    NULL``. FIRST and AFTER raise UnsupportedError."""
+    NULL``; the result has this change only. FIRST and AFTER raise UnsupportedError, and other words
+    SqlSyntaxError."""
     start = c.index
     column = _parse_column_name(c)
     draft = _ChangeDraft()

@@ -45,8 +45,8 @@ def parse_columns_in_brackets(
 ) -> tuple[ColumnDef, ...]:
     """Parse ``(a INT COMMENT '…', …)``.
 
-    ``constraints``: the list that the columns' CHECKs and keys are added to; None: the statement
-    cannot have them, and they raise UnsupportedError.
+    ``constraints``: the list that the columns' CHECKs, keys and NOT NULLs that are not enforced are
+    added to; None: the statement cannot have them, and they raise UnsupportedError.
     """
     c.expect("(")
     columns = [parse_column_def(c, constraints)]
@@ -64,8 +64,8 @@ def parse_column_def(
     """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to ``,``, ``)`` or one
     of ``stops``, each of one or several words. A name with a dot raises UnsupportedError.
 
-    ``constraints``: the list that the column's CHECKs and keys are added to; None: the statement
-    cannot have them, and they raise UnsupportedError.
+    ``constraints``: the list that the column's CHECKs, keys and a NOT NULL that is not enforced are
+    added to; None: the statement cannot have them, and they raise UnsupportedError.
     """
     start = c.index
     token = c.take_name_part("the name of a column")
@@ -107,8 +107,9 @@ def _parse_option(
     c: Cursor, draft: _ColumnDraft, constraints: list[ConstraintDef] | None, stops: tuple[str, ...]
 ) -> None:
     """Parse one option behind a column's type into ``draft``; append a CHECK or a key to
-    ``constraints``. Raise UnsupportedError for options that the statement does not have, and
-    SqlSyntaxError for a second one of a kind (CHECK and REFERENCES may come again)."""
+    ``constraints``. The word NULL alone changes nothing. Raise UnsupportedError for options that
+    the statement does not have and for a DEFAULT that is not enabled, and SqlSyntaxError for a
+    second one of a kind (CHECK and REFERENCES may come again)."""
     start = c.index
     name = parse_constraint_name(c)
     word = "NOT NULL" if c.is_at("NOT") else c.token.upper
@@ -166,9 +167,9 @@ def _is_at_type_end(c: Cursor, stops: tuple[str, ...]) -> bool:
 
 
 def parse_column_type(c: Cursor, stops: tuple[str, ...] = ()) -> Span:
-    """Take the tokens of a type, unread, and return their span: all up to the column's next option,
-    ``,``, ``)`` or string outside of ``<…>``, or to one of ``stops``. Raise SqlSyntaxError if there
-    are none, or a ``<`` is not closed."""
+    """Take the tokens of a type, unread, and return their span: the first token, and all up to the
+    column's next option, ``,``, ``)`` or string outside of ``<…>``, or to one of ``stops``. Raise
+    SqlSyntaxError if there are none, or a ``<`` is not closed."""
     start, angles = c.index, 0
     while not c.is_at_end:
         if angles == 0 and (

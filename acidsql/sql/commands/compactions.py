@@ -136,7 +136,7 @@ def _parse_and_wait(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_pool(c: Cursor, draft: _CompactionDraft) -> None:
-    """Parse ``POOL 'name'`` into ``draft``, in lower case; "" is an error."""
+    """Parse ``POOL 'name'`` into ``draft``, in lower case; "" is a syntax error."""
     c.expect("POOL")
     at = c.token
     draft.pool = c.take_string("the name of a pool in quotes").lower()
@@ -266,8 +266,8 @@ def _parse_orders(c: Cursor, draft: _CompactionDraft) -> None:
 
 
 def _parse_order(c: Cursor) -> CompactionOrder:
-    """Parse ``column [ASC|DESC]``, the column perhaps in quotes; raise AnalysisError for a column
-    that SHOW COMPACTIONS cannot be ordered by."""
+    """Parse ``column [ASC|DESC]``, the column perhaps in quotes, which the result has in upper
+    case; raise AnalysisError for a column that SHOW COMPACTIONS cannot be ordered by."""
     start = c.index
     is_text = c.token.kind is TokenKind.STRING
     token = c.take() if is_text else c.take_name_part("the name of a column")

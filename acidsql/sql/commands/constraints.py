@@ -145,8 +145,9 @@ def _parse_key_kind(c: Cursor) -> ConstraintKind:
 def _parse_key_constraint(
     c: Cursor, start: int, name: Name | None, key_kind: ConstraintKind, columns: tuple[Name, ...]
 ) -> ConstraintDef:
-    """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, and the traits.
-    ENABLE or ENFORCED raises UnsupportedError, because keys are not checked."""
+    """Parse the text behind a key's columns: the parent table of a FOREIGN KEY, with its columns
+    (() if they are not named), and the traits. ENABLE or ENFORCED raises UnsupportedError, because
+    keys are not checked."""
     parent, parent_columns = None, tuple[Name, ...]()
     if key_kind is ConstraintKind.FOREIGN_KEY:
         c.expect("REFERENCES")

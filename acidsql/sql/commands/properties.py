@@ -27,7 +27,8 @@ def parse_properties_and_places(c: Cursor) -> tuple[tuple[tuple[str, str], ...],
 
 
 def parse_property_keys(c: Cursor) -> tuple[str, ...]:
-    """Parse ``('key', key.part, …)`` of UNSET."""
+    """Parse ``('key', key.part, …)`` of UNSET, one key at least: return the keys as texts, in
+    order."""
     if not c.accept("("):
         c.fail("Expected '('")
     keys = [parse_property_key(c)]

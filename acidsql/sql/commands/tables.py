@@ -56,8 +56,10 @@ def parse_truncate_table(c: Cursor, is_ours: IsOurs) -> TruncateTable | None:
 
 
 def parse_alter_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
-    """Parse ``ALTER TABLE t …``; return None if t is Spark's, unless the statement converts it to
-    an ACID table. Raise UnsupportedError for an ALTER TABLE that ACID tables do not have."""
+    """Parse ``ALTER TABLE t …`` about columns, constraints, TBLPROPERTIES, FILEFORMAT, partitions,
+    RENAME TO or COMPACT. Return None if t is Spark's, unless the statement converts it to an ACID
+    table, which gives a ConvertTable. Raise UnsupportedError for an ALTER TABLE that ACID tables do
+    not have."""
     c.expect("ALTER", "TABLE")
     name = c.take_name("the name of a table")
     if not is_ours(name.parts) or c.is_at("CONVERT", "TO", "ACID"):
@@ -98,7 +100,8 @@ def parse_alter_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
 
 def _parse_conversion(c: Cursor, name: Name) -> ConvertTable | None:
     """Parse the change of a plain table to an ACID table: CONVERT TO ACID, or SET TBLPROPERTIES
-    ('transactional'='true'). Return None, without moving, for any other statement."""
+    with 'transactional'='true', whose result has all the properties. Return None, without moving,
+    for any other statement."""
     if c.accept("CONVERT", "TO", "ACID"):
         c.expect_end()
         return ConvertTable(name)

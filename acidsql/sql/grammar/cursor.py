@@ -32,6 +32,11 @@ class Cursor:
     Args:
         text: The user's text.
         tokens: The text's tokens. Brackets that do not match raise SqlSyntaxError.
+
+    Attributes:
+        tokens: The tokens, and one END token behind them.
+        index: The index of the next token.
+        partner: The index of the closing bracket by the index of the opening one.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -217,8 +222,8 @@ class Cursor:
         return self.span_from(start)
 
     def skip_to(self, *stops: tuple[str, ...]) -> None:
-        """Move to the first of ``stops`` outside brackets and CASE … END, or to the end. Each stop
-        is a sequence of words."""
+        """Move to the first of ``stops`` outside brackets and CASE … END that does not stand behind
+        a dot, or to the end. Each stop is a sequence of words."""
         while not self.is_at_end:
             if any(self.is_at(*stop) for stop in stops) and not self._is_after("."):
                 return

@@ -94,7 +94,8 @@ def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
 
 def _is_table_keyword(c: Cursor) -> bool:
     """Whether the next word, TABLE, is the keyword, and not the name of the table as in ``INSERT
-    INTO table VALUES …``."""
+    INTO table VALUES …``: a name follows. Before a word such as VALUES or BY it is the keyword only
+    if a query begins behind that word; before PARTITION it always is."""
     following = c.peek()
     if following.upper in _HEAD_ENDS or not following.is_name:
         return c.peek(2).upper in QUERY_STARTS - {"("} or following.upper == "PARTITION"

@@ -37,7 +37,8 @@ def table_parts(table: str) -> tuple[str, ...]:
 
 def parts_and_alias(table: str) -> tuple[tuple[str, ...], str | None]:
     """Return the parts of a table's name, whose number is not checked, and the alias of ``table
-    [AS] alias`` (None without an alias). Both are without backticks.
+    [AS] alias`` (None without an alias). Both are without backticks, with upper and lower case as
+    given.
 
     Raises:
         CatalogError: The text is no name of a table.
@@ -84,7 +85,7 @@ def column_name(column: str, argument: str) -> str:
 
 
 def column_names(columns: Sequence[str] | str, argument: str) -> list[str]:
-    """Return the names of columns, given as a list or as one name, without backticks.
+    """Return the names of columns, given as a list or as one name, as a list without backticks.
 
     Raises:
         AnalysisError: A text is no name of a column, or has several parts.

@@ -78,6 +78,12 @@ class Lookahead:
 
     The methods take the index of a token. A text whose brackets do not match raises SqlSyntaxError
     at once.
+
+    Attributes:
+        text: The user's text.
+        tokens: The tokens, and four END tokens behind them.
+        size: The number of tokens without these.
+        partner: The index of the closing bracket by the index of the opening one.
     """
 
     def __init__(self, text: str, tokens: list[Token]) -> None:
@@ -172,9 +178,9 @@ class Lookahead:
         return following in ("ALL", "DISTINCT") or following in QUERY_WORDS
 
     def _is_from(self, i: int, clause: str) -> bool:
-        """Whether the word FROM at ``i`` begins the FROM clause: it is no column, and no part of IS
-        DISTINCT FROM. ``clause``: the current one, SELECT, FROM or "", or OTHER (a later one),
-        where it never does."""
+        """Whether the word FROM at ``i`` begins the FROM clause: a name or a bracket follows, and
+        it is no column (``SELECT from FROM t``) and no part of IS DISTINCT FROM. ``clause``: the
+        current one, SELECT, FROM or "", or OTHER (a later one), where it never does."""
         before, following = self.tokens[i - 1].upper if i else "", self.tokens[i + 1]
         if self._word(i + 1) == "FROM" and self.tokens[i + 2].kind is not TokenKind.END:
             return False  # SELECT from FROM t
@@ -185,8 +191,9 @@ class Lookahead:
         return following.is_name or following.text == "("
 
     def _is_clause(self, i: int) -> bool:
-        """Whether the word at ``i``, one that can begin a clause, begins one, and is not a
-        column."""
+        """Whether the word at ``i``, one that can begin a clause, begins one, and is not a column:
+        BY must follow GROUP, ORDER and the like, and no operator, bracket, FROM or end another
+        word."""
         following = self.tokens[i + 1]
         if self.tokens[i].upper in ("GROUP", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE"):
             return following.upper == "BY"

@@ -81,7 +81,7 @@ def _is_missing(value: Any) -> bool:
 
 
 def _invalid_argument_error(value: Any) -> AnalysisError:
-    """Return the error for a parameter's value that no SQL type has."""
+    """Return the AnalysisError INVALID_SQL_ARG for a parameter's value that no SQL type has."""
     return AnalysisError(
         f"No type of SQL's has the value {value}, which a parameter was given.",
         condition="INVALID_SQL_ARG", sqlstate="42K08",
