@@ -64,7 +64,8 @@ __all__ = [*sorted(_HOMES), "__version__"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of a public name, and return what has the name there."""
+    """Import the module of a public name, and return what has the name there. Raise AttributeError
+    for any other name."""
     if name not in _HOMES:
         raise AttributeError(f"module 'acidsql' has no attribute '{name}'")
     return getattr(importlib.import_module(_HOMES[name]), name)

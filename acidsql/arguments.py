@@ -4,8 +4,8 @@ Python itself checks nothing: a text in the place of a list is a list of letters
 number 1. Without a check such an argument changes the wrong rows, or it fails deep inside.
 
 The rules: True is no number; an integer is a float, as for type checkers; a text is no list of
-texts; None is allowed only where the annotation says so; a scalar of numpy's counts as the Python
-value that it has, and is handed on as this.
+texts; None is allowed only where the annotation says so; a scalar of numpy's that is an argument by
+itself counts as the Python value that it has, and is handed on as this.
 """
 
 from __future__ import annotations
@@ -37,9 +37,11 @@ def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 def checked(function: Any = None, /, **advice: str) -> Any:
     """Make a function raise ArgumentTypeError if an argument has another type than is annotated.
+    Defaults are not checked. A wrong number of arguments is Python's TypeError.
 
-    The function gets Python values in the place of numpy scalars, except in ``*args`` and
-    ``**kwargs``.
+    An argument that is a numpy scalar becomes a Python value before the check, and the function
+    gets this value. In ``*args`` and ``**kwargs`` the check is the same, but the function gets the
+    scalar. In a list a numpy scalar is checked as it is: a ``np.int64`` there is no int.
 
     Args:
         function: The function. Without it, a decorator is returned.
@@ -63,8 +65,8 @@ def checked_while_open(function: Any = None, /, **advice: str) -> Any:
 
 
 def check_fields(record: Any) -> None:
-    """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated. The
-    fields stay as they are."""
+    """Raise ArgumentTypeError if a field of a dataclass has another type than is annotated. A numpy
+    scalar counts as its Python value. The fields stay as they are."""
     kind: Any = type(record)
     for name, hint in _hints(kind).items():
         _check_and_unwrap_argument(kind.__name__, name, getattr(record, name), hint, "")
@@ -94,7 +96,8 @@ def _with_checked_arguments(
     need_open: Callable[[Any], None], advice: Mapping[str, str], function: Callable[..., Any] | None
 ) -> Any:
     """Return the function with checks of its arguments before each call, or a decorator if there is
-    no function. ``need_open`` is called after the checks, with ``self`` or None."""
+    no function. ``need_open`` is called after the checks, with ``self``, or with None if the first
+    parameter has another name."""
     if function is None:
         return functools.partial(_with_checked_arguments, need_open, advice)
     signature = inspect.signature(function)
@@ -102,7 +105,8 @@ def _with_checked_arguments(
 
     @functools.wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        """Check the arguments, then call ``need_open``, then the function."""
+        """Check the arguments that are given, then call ``need_open``, then the function, and
+        return the function's result."""
         bound = signature.bind(*args, **options)
         _check_and_unwrap_arguments(function, bound, advice)
         need_open(args[0] if has_owner else None)
@@ -115,8 +119,9 @@ def _check_and_unwrap_arguments(
     function: Callable[..., Any], bound: inspect.BoundArguments, advice: Mapping[str, str]
 ) -> None:
     """Raise ArgumentTypeError for the first argument that does not fit its annotation, and replace
-    numpy scalars in ``bound`` by their Python values. ``advice``: what the error says further, by
-    parameter."""
+    numpy scalars in ``bound`` by their Python values, except in ``*args`` and ``**kwargs``, whose
+    elements are only checked, one by one. A parameter without an annotation is not checked.
+    ``advice``: what the error says further, by parameter."""
     hints, parameters = _hints(function), bound.signature.parameters
     for name, value in bound.arguments.items():
         if name not in hints:
@@ -139,7 +144,8 @@ def _check_and_unwrap_argument(
 ) -> Any:
     """Raise ArgumentTypeError if an argument does not fit its type hint; otherwise return it. A
     numpy scalar is checked and returned as its Python value; those in a list stay as they are.
-    ``advice``: the last sentence of the message, or ""."""
+    ``advice``: the last sentence of the message. If it is "", and a Column would be right in the
+    place of a literal, the message advises ``F.lit``."""
     plain = python_scalar(value) if is_numpy_scalar(value) else value
     fault = _find_misfit(plain, type_hint, name)
     if fault is None:
@@ -176,7 +182,12 @@ _Misfit = tuple[str, Any, Any]
 def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
     """Return the first value in an argument that does not fit its type hint, as (its place, the
     value, the expected type); None if all of it fits. ``place`` is how messages name ``value``, as
-    ``rows[0]``."""
+    ``rows[0]``.
+
+    The elements of lists and tuples are looked at in order, the keys of a dict before its values. A
+    text is no list. A tuple has as many elements as its hint. A Literal has the type of a choice,
+    too. Of any other hint, such as ``set[str]``, only the class counts.
+    """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return None
@@ -210,9 +221,9 @@ def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
 
 
 def _misfit_of_union(value: Any, hint: Any, choices: Sequence[Any], place: str) -> _Misfit | None:
-    """Return None if a value fits one of several types (``choices``, those of ``hint``), otherwise
-    (place, value, expected type): of an inner value if one type fits but for that, else of
-    ``value``."""
+    """Return None if a value fits one of several types (``choices``, those of ``hint``). Otherwise
+    return (place, value, expected type): of the first inner value that does not fit if the value is
+    a list, tuple or dict, as one of the types asks, else of ``value``."""
     faults = [_find_misfit(value, choice, place) for choice in choices]
     if None in faults:
         return None
@@ -226,8 +237,9 @@ def _first_misfit(faults: Iterable[_Misfit | None]) -> _Misfit | None:
 
 
 def _is_instance(value: Any, kind: Any) -> bool:
-    """Whether a value is of a class: True is no number, an integer is a float, and a class of Spark
-    Connect stands for the classic one of its name."""
+    """Whether a value is of a class. True and False are of ``bool`` alone, and an integer is a
+    float. For ``Callable`` anything that can be called will do. A class of Spark Connect stands for
+    the classic one of its name."""
     if kind is Callable:
         return callable(value)
     if isinstance(value, bool):
@@ -249,7 +261,9 @@ def _allows_column(hint: Any) -> bool:
 
 
 def _hint_in_words(hint: Any) -> str:
-    """Return a type as error messages name it, such as "a list of str" or "str or None"."""
+    """Return a type as error messages name it: "str or None", "a list of str", "a tuple of str and
+    int", "a dict from str to int", "'a' or 'b'" for a Literal, "a function", "anything" for Any, or
+    the name of a class."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
         words = [_hint_in_words(choice) for choice in inner]

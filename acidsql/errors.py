@@ -38,13 +38,14 @@ from typing import Any
 
 
 class AcidSqlError(Exception):
-    """The root of the tree.
+    """The root of the tree. The text of an error is ``[condition] message SQLSTATE: sqlstate``.
 
     Args:
-        message: What is wrong, and what the user can do about it.
-        condition: The condition's name, in Spark's style (``TABLE_OR_VIEW_NOT_FOUND``).
-        sqlstate: The SQLSTATE of the SQL standard, five characters.
-        parameters: The values in the message.
+        message: What is wrong, and what the user can do about it; ``message`` is it alone.
+        condition: The condition's name, in Spark's style (``TABLE_OR_VIEW_NOT_FOUND``). None or
+            "": the class's own.
+        sqlstate: The SQLSTATE of the SQL standard, five characters. None or "": the class's own.
+        parameters: The values in the message. They are kept as texts (``str``).
     """
 
     condition = "ACIDSQL_ERROR"
@@ -82,8 +83,8 @@ class SqlError(AcidSqlError):
 
     Args:
         message: What is wrong.
-        text: The statement as the user gave it. If it is given, the message shows the line with a
-            caret.
+        text: The statement as the user gave it. If it is given, ``message`` ends with the lines of
+            ``point_at``; ``words`` is the message without them.
         start: Offset in ``text`` of the fault's first character.
         end: Offset behind the fault's last character.
     """
@@ -278,13 +279,15 @@ class MetastoreError(AcidSqlError):
 
 
 def point_at(text: str, start: int, end: int) -> str:
-    """Return three lines of text that show a fault: line and column, the line itself, and carets
-    below the fault.
+    """Return three lines of text that show a fault: ``(line 1, column 5)``, then the line itself,
+    and carets below the fault, both after two blanks. Each line ends with a line feed.
 
     Args:
         text: The user's text.
-        start: Offset of the fault's first character, in code points.
-        end: Offset behind the fault's last character; carets stop at the line's end.
+        start: Offset of the fault's first character, in code points. Lines and columns count from
+            1.
+        end: Offset behind the fault's last character. Carets stop at the line's end; there is at
+            least one.
     """
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", start)

@@ -58,8 +58,8 @@ class Java:
 
 
 def find_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """Return the first Java on which PySpark runs: of JAVA_HOME, of the PATH, of ``install_java``,
-    of the system.
+    """Run the Javas that are there in turn, and return the first on which PySpark runs: of
+    JAVA_HOME, of the PATH, of ``directory``, of ``~/.jdk``, of the system.
 
     Args:
         directory: The directory in which ``install_java`` installs a Java.
@@ -113,11 +113,12 @@ def use_java() -> Java:
 
 
 def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
-    """Install a full Temurin into ``directory``; if this fails, a package of the system, which only
-    root can install.
+    """Install a full Temurin into ``directory``. If this fails, or no Java is usable then, install
+    a package of the system, which only root can do.
 
     Returns:
-        The first usable Java that is found then, or None. Failures are printed to stderr.
+        The first usable Java that ``find_java`` finds then, or None. Failures are printed to
+        stderr.
     """
     for install in (_install_temurin, _install_package):
         try:
@@ -132,9 +133,9 @@ def install_java(directory: Path = DEFAULT_DIRECTORY) -> Java | None:
 
 
 def _candidate_homes(directory: Path) -> Iterator[Path]:
-    """Yield the directories that may be a JAVA_HOME, the preferred first: the variable, the PATH,
-    those unpacked into ``directory`` and ``~/.jdk``, the system's. Some may not exist or be
-    repeated."""
+    """Yield the directories that may be a JAVA_HOME, the preferred first: the variable's, that of
+    the ``java`` on the PATH (links are followed), those unpacked into ``directory`` and ``~/.jdk``,
+    the system's, the last by name first. Some may not exist or be repeated. None is run."""
     named = os.environ.get("JAVA_HOME")
     if named:
         yield Path(named)
@@ -180,8 +181,8 @@ def _say(text: str) -> None:
 
 
 def main() -> int:
-    """Print the home of a usable Java, installing one first if there is none. Return the exit code:
-    1 and advice on stderr if this fails."""
+    """Print the home of a usable Java to stdout, installing one first if there is none, and return
+    the exit code 0. If there is still none, print advice to stderr, and return 1."""
     java = find_java() or install_java()
     if java is None:
         _say(HELP)
