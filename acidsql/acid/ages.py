@@ -36,13 +36,15 @@ def ages(
     txns: ValidTxnList,
 ) -> list[Age]:
     """Return the ages in one directory, the newest first. ``state.base`` ends the first age, the
-    base below it ends the next one, and so on.
+    base below it ends the next one, and so on; without a base there are no ages, and a base of
+    write id 0 or less ends none.
 
-    An age has the names of the base below, of the deltas between both, and of original files, as
+    An age has the names of what a reader of the version ``until`` would read if its base and newer
+    ones were not there: the base below, the deltas up to ``until`` itself, and original files, as
     far as they are in ``state.obsolete``. A base without any of these left gives no age.
 
     Args:
-        children: The visible children of the directory.
+        children: The visible children of the directory, in any order.
         state: What a reader of ``decided_write_ids`` reads.
         decided_write_ids: The write ids up to the last compaction.
         txns: The valid transactions.

@@ -92,12 +92,14 @@ def is_cdc_table_name(name: str, targets: frozenset[str]) -> bool:
 
 
 def is_state(table: Table) -> bool:
-    """Whether a table is a state table: it has the name and a property of one."""
+    """Whether a table is a state table: its name ends as the name of one, and it has the property
+    ``acidsql.cdc.order``. Its target need not exist."""
     return table.name.name.endswith(_SUFFIX) and ORDER in table.properties
 
 
 def is_pending(table: Table) -> bool:
-    """Whether a table is a pending table: it has the name and a property of one."""
+    """Whether a table is a pending table: its name ends as the name of one, and it has the property
+    ``acidsql.cdc.pending``. Its target need not exist."""
     return table.name.name.endswith(_PENDING_SUFFIX) and PENDING in table.properties
 
 
@@ -108,9 +110,12 @@ def is_cdc_table(table: Table) -> bool:
 
 def pending_table(target: TableName) -> Table:
     """Make the value of a target's pending table, and create nothing: a full-ACID table without a
-    location, which is chosen when it is created.
+    location, which is chosen when it is created. It has no partitions, and is marked by the
+    property ``acidsql.cdc.pending``.
 
-    A row is a record, or a commit point that came without one: then ``record`` is NULL.
+    A row is a record, or a commit point that came without one: then ``record`` is NULL. The columns
+    are the application, the source's transaction, the record's place in it, whether the record is
+    the last one, the number of records, and the record and its types, both as JSON.
     """
     columns = (
         Column("txn_app_id", "string", comment="The application, as in SHOW STREAMS"),
@@ -129,8 +134,9 @@ def pending_table(target: TableName) -> Table:
 
 
 def new_bond(target: Table) -> dict[str, str]:
-    """Make a new bond, for a new table beside a target. Return it as the property (key → text) of
-    that table; empty if the target has no number."""
+    """Make a new bond, for a new table beside a target. Return it as the property of that table,
+    ``acidsql.cdc.bond.target`` → the target's number, a blank and a random text; an empty dict if
+    the target has no number."""
     return {f"{BOND}{_OWN}": f"{target.identity} {uuid4().hex}"} if target.identity else {}
 
 
@@ -168,7 +174,8 @@ def belongs_to(state_table: Table, target: Table) -> bool:
 
 
 def keys_of(state: Table) -> tuple[Column, ...]:
-    """Return the key columns of a state table, which are its first columns."""
+    """Return the key columns of a state table, which are its first columns: as many as its property
+    ``acidsql.cdc.num.keys`` says, or all but the last three without the property."""
     count = int(state.properties.get(NUM_KEYS, len(state.columns) - 3))
     return state.columns[:count]
 

@@ -48,7 +48,7 @@ class Constraint:
     @property
     def body(self) -> str:
         """The text that a metastore keeps: of a CHECK the condition, otherwise a JSON list of
-        ``columns``, ``parent`` and ``parent_columns``."""
+        ``columns``, ``parent`` and ``parent_columns``, always all three."""
         if self.kind is ConstraintKind.CHECK:
             return self.condition
         return json.dumps([self.columns, self.parent, self.parent_columns], ensure_ascii=False)

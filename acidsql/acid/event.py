@@ -51,15 +51,17 @@ def key_index_text(last_key_of_each_stripe: Iterable[RowId]) -> str:
 
 
 def stats_text(inserts: int, deletes: int) -> str:
-    """The value of ``hive.acid.stats``: numbers of inserts, updates (always 0) and deletes."""
+    """Return the value of ``hive.acid.stats``, such as ``5,0,2``: the numbers of inserts, updates
+    (always 0) and deletes."""
     return f"{inserts},0,{deletes}"
 
 
 def footer_metadata(
     last_key_of_each_stripe: Iterable[RowId], inserts: int, deletes: int
 ) -> dict[str, str]:
-    """Return the entries that Hive's readers look for in the footer of an event file: the key
-    index, the numbers of inserts and deletes, and the ACID version."""
+    """Return the entries that Hive's readers look for in the footer of an event file, key → text:
+    ``hive.acid.key.index`` (``key_index_text``), ``hive.acid.stats`` (``stats_text``) and
+    ``hive.acid.version``, which is "2"."""
     return {
         KEY_INDEX_KEY: key_index_text(last_key_of_each_stripe),
         STATS_KEY: stats_text(inserts, deletes),

@@ -104,7 +104,7 @@ class Finding:
         return self.repair_outcome or CONDITIONS[self.condition][1]
 
     def to_json(self) -> str:
-        """Return the fields as a JSON list, in one line."""
+        """Return path, condition, message and repair outcome as a JSON list, in one line."""
         return json.dumps(astuple(self))
 
     @classmethod

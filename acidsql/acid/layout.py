@@ -138,7 +138,8 @@ def replaced_bucket_id(file_name: str) -> int | None:
 
 
 def parse_directory(name: str) -> AcidDirectory | None:
-    """Parse the name of a base, a delta or a delete delta; None for any other name."""
+    """Parse the name of a base, a delta or a delete delta, whether its numbers are padded or not;
+    None for any other name. The numbers are not compared with each other or with limits."""
     if base_match := _BASE.fullmatch(name):
         write_id, visibility = int(base_match[1]), int(base_match[2] or 0)
         return AcidDirectory(name, DirectoryKind.BASE, write_id, write_id, None, visibility)
@@ -169,13 +170,15 @@ def is_hidden(name: str) -> bool:
 
 def partition_name(columns: Sequence[str], values: Sequence[str | None]) -> str:
     """Return ``p1=a/p2=1``: columns in lower case, all escaped as Hive does it
-    (``FileUtils.makePartName``). The values None and "" are named as the default partition."""
+    (``FileUtils.makePartName``). The values None and "" are named as the default partition. There
+    are as many values as columns, otherwise this is a ValueError."""
     pairs = zip(columns, values, strict=True)
     return "/".join(f"{_escape(name.lower())}={_escape_value(value)}" for name, value in pairs)
 
 
 def parse_partition_name(name: str) -> list[tuple[str, str | None]]:
-    """Return the unescaped (column, value) pairs of ``p1=a/p2=1``; None is the default partition.
+    """Return the unescaped (column, value) pairs of ``p1=a/p2=1``, in the order of the name; None
+    is the default partition. The case of letters stays, an empty value is "".
 
     Raises:
         FormatError: A part is not of the form ``column=value``.
@@ -216,8 +219,8 @@ _ORIGINAL_BUCKET = re.compile(r"(\d+)_\d+(?:_copy_\d+)?")
 
 
 def bucket_id_of_original(path: str) -> int:
-    """Return the bucket id in the name of an original file: ``000001_0``, ``000001_0_copy_2``.
-    Directories before it are ignored.
+    """Return the bucket id in the name of an original file: the first number of ``000001_0`` or
+    ``000001_0_copy_2``. Directories before it are ignored.
 
     Raises:
         FormatError: The name has another form (for example Spark's ``part-00000…``).

@@ -30,8 +30,8 @@ class PartitionNames:
 
     Attributes:
         columns: The partition columns; none if the table is not partitioned.
-        existing: For each value that has a directory with another than the canonical name: the
-            canonical name, and all directories of the value. New rows go into the first of these.
+        existing: For each value that has a directory whose name may not be canonical: the canonical
+            name → all directories of the value. New rows go into the first of these.
     """
 
     columns: tuple[Column, ...] = ()
@@ -44,7 +44,9 @@ class PartitionNames:
         existing: Collection[str],
         doubtful: Mapping[str, PartitionValues],
     ) -> PartitionNames:
-        """Make the names for a table that has these directories.
+        """Make the names for a table that has these directories. ``existing`` of the result has an
+        entry for each value of a directory in ``doubtful``, even if the name turns out to be
+        canonical.
 
         Args:
             columns: The partition columns.
@@ -73,7 +75,8 @@ class PartitionNames:
 
     def directories(self, texts: Sequence[str | None]) -> tuple[str, ...]:
         """Return the names of all directories of these values, which Spark has cast to STRING. New
-        rows go into the first, which may not exist yet."""
+        rows go into the first, which may not exist yet. If no directory of the values has another
+        name, this is the canonical name alone."""
         name = self.canonical(texts)
         return self.existing.get(name, (name,))
 
@@ -103,8 +106,9 @@ def canonical(text: str | None, hive_type: str) -> str | None:
 
 
 def uncanonical_candidates(columns: Sequence[Column], existing: Collection[str]) -> list[str]:
-    """Return the names of the directories (out of ``existing``) that may not be canonical: only
-    Spark can tell their values. All others certainly are canonical.
+    """Return the names of the directories (out of ``existing``, in its order) that may not be
+    canonical: only Spark can tell their values. All others certainly are canonical. A name that
+    differs in its columns' names or escapes is returned, too.
 
     Raises:
         FormatError: A name is not of the form ``p1=a/p2=1``.
@@ -123,9 +127,16 @@ def uncanonical_candidates(columns: Sequence[Column], existing: Collection[str])
 def _canonical_first(
     canonical_name: str, names: Sequence[str], existing: Collection[str]
 ) -> tuple[str, ...]:
-    """Return all directories of one value, the one for new rows first. This is the canonical one
-    (even if it is missing), unless only others exist in which queries read the value. Directories
-    whose text is no value of the column's type, so that queries show NULL, come last."""
+    """Return all directories of one value, the one for new rows first: the canonical one, even if
+    it is missing. Only if it is missing, and others exist in which queries read the value, is the
+    canonical one left out. Directories whose text is no value of the column's type, so that queries
+    show NULL, come last. Each of these two groups is sorted by name.
+
+    Args:
+        canonical_name: The canonical name of the value.
+        names: The directories of the value whose names may not be canonical.
+        existing: All directories of the table.
+    """
     nulls = _null_flags(canonical_name)
     # If the text in a name is no value of the column's type, queries show NULL. But new rows with
     # NULL do not belong into such a directory.
@@ -140,13 +151,20 @@ def _canonical_first(
 
 
 def _null_flags(name: str) -> list[bool]:
-    """For each value in a partition's name, whether it is NULL."""
+    """Return for each value in a partition's name, in order, whether it is NULL: the default
+    partition."""
     return [value is None for _, value in parse_partition_name(name)]
 
 
 def _canonical_test(kind: HiveType) -> Callable[[str], object]:
     """Return a function whose result is truthy if a text certainly is canonical for this type. A
-    falsy result proves nothing: for FLOAT and DOUBLE, for example, it is always False."""
+    falsy result proves nothing.
+
+    Every text is canonical for STRING and VARCHAR, ``true`` and ``false`` are for BOOLEAN. An
+    integer has no needless zeros, and fewer digits than the greatest value of its type. A CHAR is
+    not too long, and does not end with a blank. DECIMAL, DATE and TIMESTAMP have the tests below.
+    For FLOAT, DOUBLE and all other types the result is always False.
+    """
     if kind.kind in _DIGITS:
         # One digit less than the longest number: a number of full length could be out of range.
         return re.compile(rf"0|-?[1-9]\d{{0,{_DIGITS[kind.kind] - 2}}}", re.ASCII).fullmatch
@@ -158,8 +176,9 @@ def _canonical_test(kind: HiveType) -> Callable[[str], object]:
 
 
 def _canonical_decimal(precision: int, scale: int) -> re.Pattern[str]:
-    """Return the pattern of canonical texts of DECIMAL(precision, scale): all digits of the scale,
-    no needless zeros in front, no -0."""
+    """Return the pattern of canonical texts of DECIMAL(precision, scale), which the whole text has
+    to match: all digits of the scale, no needless zeros in front, no -0, and not more digits before
+    the point than the type has."""
     digits = precision - scale
     integer_part = rf"(?:0|[1-9]\d{{0,{digits - 1}}})" if digits else "0"
     fraction = rf"\.\d{{{scale}}}" if scale else ""
@@ -175,8 +194,8 @@ def _is_date(text: str) -> bool:
 
 
 def _is_timestamp(text: str) -> bool:
-    """Whether a text is a time without a zone as Spark writes it: 2024-01-31 10:00:00.5, without
-    zeros at the end of the fraction."""
+    """Whether a text is a time without a zone as Spark writes it: 2024-01-31 10:00:00 or 2024-01-31
+    10:00:00.5, with at most six digits and no zeros at the end of the fraction."""
     try:
         stamp = dt.datetime.fromisoformat(text)
     except ValueError:

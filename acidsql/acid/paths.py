@@ -37,9 +37,11 @@ class _ParsedLocation(NamedTuple):
 
 def scheme_and_root(location: str) -> tuple[str, str]:
     """Return the scheme in lower case, and the root, of a location, as ``hdfs`` and
-    ``hdfs://name:8020``.
+    ``hdfs://name:8020``. Letters of the root keep their case.
 
-    Both are "" for a plain path. The root is "" if the location names no host.
+    Both are "" for a plain path. A location has a scheme if there is no ``/`` before its first
+    ``:``, only ASCII, and a letter first. The root is "" if the location names no host, as
+    ``file:/a`` and ``hdfs:///a``.
     """
     head, colon, rest = location.partition(":")
     if not colon or "/" in head or not head.isascii() or not head[:1].isalpha():
@@ -54,8 +56,8 @@ def is_local(location: str) -> bool:
 
 
 def plain_path(path: str) -> str:
-    """Return a local path without ``file:`` and localhost; any other path as it is. Raises
-    FormatError if ``file:`` names another host."""
+    """Return a local path without ``file:`` (in any case) and ``localhost``; any other path as it
+    is. Nothing is unescaped. Raises FormatError if ``file:`` names another host."""
     if path[:5].lower() != "file:":
         return path
     rest = path[len("file:") :]
@@ -75,7 +77,8 @@ def local_path_of(uri: str) -> str:
 
 def url_of(path: str) -> str:
     """Return the URL of a file, escaped like Java's ``URI``, as Spark's ``input_file_name()`` shows
-    it.
+    it: ``file:///a%20b`` for ``/a b``. Any other scheme and host stay as they are, and only what
+    follows them is escaped. A ``%`` becomes ``%25``.
 
     Raises:
         FormatError: ``file:`` names another host.
@@ -88,8 +91,9 @@ def url_of(path: str) -> str:
 
 
 def _escape_in_url(character: str) -> str:
-    """Return a character as Java's ``URI`` writes it: blanks, control characters and other special
-    characters as %XX of UTF-8. Letters of any alphabet stay."""
+    """Return a character as Java's ``URI`` writes it. ASCII letters and digits stay, and a part of
+    the punctuation (``_PLAIN_IN_URL``). Of other characters all stay but blanks, line ends and
+    control characters. The rest becomes %XX, once for each byte of UTF-8."""
     if character.isascii():
         is_plain = character.isalnum() or character in _PLAIN_IN_URL
     else:
@@ -107,8 +111,9 @@ def directory_of(path: str) -> str:
 
 
 def normal(location: str) -> str:
-    """Return the normal form of a path: ``..`` is resolved, ``//`` is ``/``, and a ``/`` at the end
-    and ``file:`` with its host are removed. Any other scheme and host stay as they are."""
+    """Return the normal form of a path: ``.`` and ``..`` are resolved, ``//`` is ``/``, and a ``/``
+    at the end and ``file:`` with its host, whichever it is, are removed. Any other scheme and host
+    stay as they are, a scheme without a host in lower case."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""
@@ -121,14 +126,15 @@ def is_same(path: str, other_path: str) -> bool:
 
 
 def is_within(path: str, directory: str) -> bool:
-    """Whether a path certainly is the directory, or is inside of it."""
+    """Whether a path certainly is the directory, or is inside of it: scheme, host and port are the
+    same, as ``_parse_location`` compares them."""
     inner, outer = _parse_location(path), _parse_location(directory)
     return inner[:3] == outer[:3] and _is_path_within(outer.path, inner.path)
 
 
 def may_be_within(path: str, directory: str) -> bool:
     """Whether a path may be the directory, or be inside of it. A path that names no host may be on
-    any host."""
+    any host of its scheme; two schemes have nothing in common."""
     inner, outer = _parse_location(path), _parse_location(directory)
     is_one_root = inner[1:3] == outer[1:3] or not (inner.host and outer.host)
     return inner.scheme == outer.scheme and is_one_root and _is_path_within(outer.path, inner.path)
@@ -140,9 +146,13 @@ def overlap(path: str, other_path: str) -> bool:
 
 
 def _parse_location(location: str) -> _ParsedLocation:
-    """Split a location into parts that can be compared: the path without ``..`` and ``//``, the
-    host in lower case, and one name for all schemes of S3. This machine's files have neither scheme
-    nor host; HDFS without a port has 8020."""
+    """Split a location into parts that can be compared: the scheme in lower case, with one name
+    (``s3a``) for all schemes of S3; the host in lower case; the port, which is 8020 if HDFS names a
+    host without one; and the path without ``.``, ``..`` and ``//``.
+
+    This machine's files have neither scheme nor host. A ``file:`` with another host than localhost
+    has no scheme, and this host.
+    """
     scheme, root = scheme_and_root(location)
     authority = root.partition("://")[2]
     rest = location[len(scheme) + 1 :] if scheme else location
@@ -173,9 +183,9 @@ def short_name(path: str) -> str:
 
 
 def why_no_place(location: str) -> str | None:
-    """Return the reason why a path cannot be the directory of a table or database; None if it can.
-    Refused are control characters, relative paths, ``/`` itself, names of more than 255 bytes, and
-    paths of more than 3000 bytes."""
+    """Return the reason, as the end of a sentence, why a path cannot be the directory of a table or
+    database; None if it can. Refused are control characters and lone surrogates, relative paths,
+    ``/`` itself, names of more than 255 bytes, and locations of more than 3000 bytes."""
     path = _parse_location(location).path
     if _CONTROL.search(location):
         return "there are control characters in it"

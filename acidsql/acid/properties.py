@@ -58,7 +58,7 @@ TABLE_PROPERTIES = (
 
 def property_value(properties: Mapping[str, str], name: str) -> str | None:
     """Return the value of a property, None if it is not there. The case of letters in the names of
-    ``properties`` does not matter; of several, the one in lower case is taken.
+    ``properties`` does not matter; of several, the one in lower case is taken, otherwise the first.
 
     ``name``: the property's name, in lower case.
     """

@@ -96,7 +96,8 @@ def acid_state(
     """Choose the files and directories that a snapshot reads.
 
     Args:
-        children: The visible children of the directory, in any order.
+        children: The visible children of the directory, in any order. All whose names are not those
+            of ACID directories are originals.
         write_ids: The table's valid write ids.
         txns: The valid transactions. They decide which ``_v`` directories exist for this reader.
         history_is_kept: True if the caller makes sure that the files which ``newer`` bases have
@@ -107,8 +108,9 @@ def acid_state(
             yet.
 
     Raises:
-        FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): compacted bases newer than the snapshot
-            have replaced the files that it needs. Read with a newer snapshot.
+        FormatError: ACID_NOT_ENOUGH_HISTORY (Hive 10327): the snapshot can use no base, and there
+            is a compacted base that is newer than the snapshot, which has replaced the files that
+            it needs. Read with a newer snapshot. Never with ``history_is_kept``.
     """
     directories = _sort_children(children, write_ids, txns, since)
     if directories.base is None and directories.unusable_bases and not history_is_kept:
@@ -175,10 +177,14 @@ def _sort_children(
     txns: ValidTxnList,
     since: ValidWriteIdList | None,
 ) -> _SortedChildren:
-    """Sort the children of a directory by what the snapshot does with them: original files, bases,
-    deltas with a valid write id, what was aborted, and what a ``_v`` transaction wrote that it does
-    not see. In no list are deltas without a valid write id, and bases of an INSERT OVERWRITE that
-    the snapshot does not see."""
+    """Sort the children of a directory by what the snapshot does with them.
+
+    Originals are plain files, and directories that are not ACID's. Aborted is what an aborted
+    ``_v`` transaction wrote, or write ids that all were aborted; unseen is what a ``_v``
+    transaction wrote that the snapshot does not see. Bases are sorted by ``_sort_base``.
+    ``working`` has the deltas with a valid write id. In no list are the other deltas, and bases of
+    an INSERT OVERWRITE that the snapshot does not see.
+    """
     sorted_children = _SortedChildren()
     for child in sorted(children, key=lambda child: child.name):
         directory = parse_directory(child.name) if child.is_directory else None
@@ -207,10 +213,13 @@ def _sort_base(
     write_ids: ValidWriteIdList,
     since: ValidWriteIdList | None,
 ) -> None:
-    """Put a base into the list to which it belongs. The newest usable one stays in
-    ``sorted_children.base``; other usable ones are obsolete. A compacted base that the snapshot
-    cannot use is unusable, one with events newer than ``since`` is folded; a base of an INSERT
-    OVERWRITE that the snapshot does not see goes into no list."""
+    """Put a base into the list to which it belongs. The newest usable one, by its write id and then
+    its ``_v`` number, stays in ``sorted_children.base``; other usable ones are obsolete.
+
+    A compacted base that the snapshot cannot use is unusable, one with events newer than ``since``
+    is folded. The base of an INSERT OVERWRITE is aborted with its write id; if the snapshot does
+    not see it, it goes into no list.
+    """
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):
         sorted_children.aborted.append(base.name)

@@ -44,9 +44,10 @@ class AnalyzedStatistics:
     columns: Mapping[Column, Sequence[str | None]] = field(default_factory=dict)
 
     def entries(self, table: Table) -> dict[str, str]:
-        """Return the entries for the metastore, one for the size, one for the rows if they were
-        counted, and one for each analyzed column: key → JSON with the facts, the version and the
-        time. ``table`` has the columns, whose ordinals are in the keys."""
+        """Return the entries for the metastore, key → JSON object: ``size`` with bytes and files,
+        ``rows`` if they were counted, and ``column.0`` or ``partition_column.0`` for each analyzed
+        column, with its name, its type and ``COLUMN_FACTS``. Each has the version and the time,
+        too. ``table`` has the columns, whose ordinals are in the keys."""
         facts_by_key: dict[str, dict[str, Any]] = {
             _SIZE: {"bytes": self.bytes, "files": self.files}
         }
@@ -67,9 +68,10 @@ class AnalyzedStatistics:
 
 
 def table_facts(entries: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table: ``Statistics`` (bytes,
-    and rows if they are of the same version as the bytes) and ``Statistics Of`` (version, time,
-    number of files). An empty list if ANALYZE has not counted the table."""
+    """Return the rows (name, text) of DESCRIBE EXTENDED about a whole table: ``Statistics`` with a
+    text such as "120 bytes, 3 rows", and ``Statistics Of`` with "version 5, counted at …, 1 file".
+    The rows are left out unless they are of the same version as the bytes. An empty list if ANALYZE
+    has not counted the table."""
     size, rows = _entry(entries, _SIZE), _entry(entries, _ROWS)
     if not size:
         return []
@@ -87,8 +89,9 @@ def column_facts(
     table: Table, column: Column, entries: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
     """Return the rows (name, text) of DESCRIBE EXTENDED about one column: one for each of
-    ``COLUMN_FACTS``, then ``statistics_of``, the version and time. A text is None if the fact is
-    not known, or if the column had another name or type when it was counted."""
+    ``COLUMN_FACTS``, in this order, then ``statistics_of``, with "version 5, counted at …". A text
+    is None if the fact is not known, or if the column had another name or type when it was counted.
+    """
     entry = _entry(entries, _key(table, column))
     if (entry.get("name"), entry.get("type")) != (column.name, column.type):
         entry = {}
@@ -125,7 +128,7 @@ def _key(table: Table, column: Column) -> str:
 
 
 def _origin_text(entry: Mapping[str, Any]) -> str:
-    """Return a text for users with the version and the time of an entry."""
+    """Return a text for users about an entry: "version 5, counted at …"."""
     return f"version {entry.get('version')}, counted at {entry.get('at')}"
 
 

@@ -159,8 +159,8 @@ class Table:
         return self.properties.get(TRANSACTIONAL_PROPERTIES, "").lower() == INSERT_ONLY
 
     def with_zlib(self) -> Table:
-        """Return a copy with ZLIB as the ORC compression; the table itself if its properties name
-        a compression, or if it is not ORC."""
+        """Return a copy with the property ``orc.compress`` of ZLIB; the table itself if its
+        properties name a compression, or if it is not ORC."""
         has_compression = any(key.lower() == ORC_COMPRESSION for key in self.properties)
         if has_compression or self.file_format != ORC:
             return self
@@ -188,9 +188,10 @@ class Table:
         return 2 if self.properties.get(BUCKETING_VERSION) == "2" else 1
 
     def has_same_storage(self, other_table: Table) -> bool:
-        """Whether both are one table by the metastore's number, in the same place, and with the
-        same layout of files: partition columns, buckets and their hash, insert-only or not. Names,
-        other columns and other properties may differ."""
+        """Whether both are one table by the metastore's number, with the same text as the location,
+        and with the same layout of files: partition columns with all that ``Column`` has, bucket
+        columns, number of buckets and their hash, insert-only or not. Names, data columns, the file
+        format and other properties may differ."""
         return (
             self.location == other_table.location
             and self.identity == other_table.identity

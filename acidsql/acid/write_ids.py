@@ -144,7 +144,7 @@ class ValidWriteIdList(_ValidIdList):
 
     def without_ids(self, later_ids: Collection[int]) -> ValidWriteIdList:
         """Return a copy that hides some committed ids, as if they were still open. The high-water
-        mark is lowered to the highest id that is visible then, or to 0."""
+        mark is lowered to the highest id that is visible then, or to 0; ids above are dropped."""
         mark = self.high_water_mark
         while mark in later_ids or (mark > 0 and not self.is_valid(mark)):
             mark -= 1
@@ -222,13 +222,14 @@ class CompactorWriteIdList(ValidWriteIdList):
     @classmethod
     def from_snapshot(cls, write_ids: ValidWriteIdList) -> CompactorWriteIdList:
         """Return the write ids of a snapshot that a compaction can take: those below the lowest
-        open one."""
+        open one. None is open in the list; aborted ones stay aborted."""
         mark = min(write_ids.high_water_mark, write_ids.min_open - 1)
         aborted = tuple(number for number in write_ids.aborted if number <= mark)
         return cls(mark, (), aborted, table=write_ids.table)
 
     def range_validity(self, first: int, last: int) -> Range:
-        """Return ALL if the compaction takes the directory of this range, otherwise NONE."""
+        """Return ALL if the compaction takes the directory of this range, otherwise NONE. Only
+        ``last`` decides: it is at most the high-water mark. Aborted write ids do not matter."""
         return Range.ALL if last <= self.high_water_mark else Range.NONE
 
 
@@ -258,8 +259,8 @@ def _parse_fields(fields: str, text: str) -> tuple[int, tuple[int, ...], tuple[i
 
 
 def _parse_ids(text: str) -> tuple[int, ...]:
-    """Parse ids and ranges, as ``1,3,10-12``, into all of their numbers. Raise ValueError if the
-    text has another form."""
+    """Parse ids and ranges, as ``1,3,10-12``, into all of their numbers, both ends included, in the
+    order of the text. An empty text gives none. Raise ValueError if the text has another form."""
     ids: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")

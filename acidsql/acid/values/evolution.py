@@ -17,9 +17,12 @@ _WITH_TEXT = (*_DIGITS, *TEXTS, "float", "double", "decimal", "boolean", "date",
 
 
 def can_change(old: HiveType, new: HiveType) -> bool:
-    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``: to a wider type, to a
-    STRUCT with more fields, or, though values may be lost, from a simple type to a text, from a
-    number to FLOAT, or from a number or text to DOUBLE."""
+    """Whether ALTER TABLE may change a column of the type ``old`` to ``new``.
+
+    Nothing is lost if ``can_widen`` or ``adds_fields`` says so. Though values may be lost, these
+    changes are allowed, too: from any simple type but BINARY to a text, from an integer or DECIMAL
+    to FLOAT, and from an integer, DECIMAL or text to DOUBLE.
+    """
     if can_widen(old, new) or adds_fields(old, new):
         return True
     if new.kind in TEXTS:
@@ -31,7 +34,8 @@ def can_change(old: HiveType, new: HiveType) -> bool:
 
 def adds_fields(old: HiveType, new: HiveType) -> bool:
     """Whether the types are the same, or ``new`` has more fields behind those of a STRUCT, at any
-    depth. No two names of fields may be equal but for case.
+    depth. The old fields come first, with the same names and in the same order. No two names of
+    fields may be equal but for case.
 
     Readers find the fields of old files by name and by position, and show NULL for the rest.
     """
@@ -45,7 +49,8 @@ def adds_fields(old: HiveType, new: HiveType) -> bool:
 
 
 def is_cast(old: HiveType, new: HiveType) -> bool:
-    """True if readers must cast the values of files that have the type ``old``.
+    """True if readers must cast the values of files that have the type ``old``: ``new`` is a text,
+    FLOAT or DOUBLE, ``old`` is a simple type other than BINARY, and ``can_widen`` says no.
 
     Spark's reader would not convert them as Hive's does. The types may be the first and the last of
     several changes.
@@ -55,14 +60,19 @@ def is_cast(old: HiveType, new: HiveType) -> bool:
 
 
 def has_no_cast(old: HiveType, new: HiveType) -> bool:
-    """True if no reader casts values of files that have the type ``old``: several changes in turn
-    led from one type to the other."""
+    """True for DATE or TIMESTAMP to FLOAT or DOUBLE: no reader casts such values. Only several
+    changes in turn lead from one of the types to the other."""
     return new.kind in ("float", "double") and old.kind in ("date", "timestamp")
 
 
 def can_widen(old: HiveType, new: HiveType) -> bool:
-    """Whether every value of the type ``old`` is the same value in the type ``new``. For nested
-    types (arrays, maps, structs) only if both are equal."""
+    """Whether ``new`` is ``old`` or one of these wider types, in which every value stays the same.
+
+    An integer may become a wider integer, a DECIMAL with enough digits before the point, or, but
+    for BIGINT, a DOUBLE; FLOAT a DOUBLE; DECIMAL one with as many digits before and behind the
+    point; CHAR a longer CHAR; VARCHAR a longer VARCHAR or STRING. All other types, such as arrays,
+    maps and structs, only if both are equal.
+    """
     if old == new:
         return True
     if old.kind in _DIGITS:
@@ -78,7 +88,8 @@ def can_widen(old: HiveType, new: HiveType) -> bool:
 
 
 def _can_widen_integer(old: str, new: HiveType) -> bool:
-    """Whether every value of the integer type ``old`` is the same value in the type ``new``."""
+    """Whether an integer of the type ``old`` may become ``new``: an integer type as wide, a DECIMAL
+    with enough digits before the point, or, but for BIGINT, a DOUBLE."""
     if new.kind in _DIGITS:
         return _DIGITS[new.kind] >= _DIGITS[old]
     if new.kind == "decimal":
@@ -88,7 +99,8 @@ def _can_widen_integer(old: str, new: HiveType) -> bool:
 
 
 def keeps_bucket(old: HiveType, new: HiveType) -> bool:
-    """True if every value stays in its bucket when CLUSTERED BY hashes it as the type ``new``."""
+    """True if every value stays in its bucket when CLUSTERED BY hashes it as the type ``new``: the
+    types are equal, or DECIMAL, VARCHAR or CHAR gets wider (``can_widen``) and keeps its kind."""
     # The hash of a DECIMAL does not depend on its scale, nor that of a text on its length limit.
     is_same_kind = old.kind == new.kind and old.kind in ("decimal", "varchar", "char")
     return old == new or (is_same_kind and can_widen(old, new))

@@ -28,7 +28,8 @@ def partition_value(text: str | None, kind: str) -> str | int | None:
         kind: ``string``, ``date`` or an integer type; no other type is allowed.
 
     Returns:
-        A date as the number of its days since 1970, because Python's dates end in the year 9999.
+        A string as it is, an integer as int. A date as the number of its days since 1970, because
+        Python's dates end in the year 9999.
     """
     if text is None or kind == "string":
         return text

@@ -101,8 +101,9 @@ EVERYTHING = Demand()
 
 
 def merge_demands(demands: Sequence[Demand]) -> Demand:
-    """Return the demand of several readers together: all rows and columns that at least one of them
-    needs."""
+    """Return the demand of several readers together: the OR of their conditions, and the columns
+    that at least one of them needs; None (all columns) if one of them needs all. No demands at all
+    give a condition that holds for no row."""
     columns = frozenset[str]()
     for demand in demands:
         if demand.columns is None:
@@ -112,20 +113,22 @@ def merge_demands(demands: Sequence[Demand]) -> Demand:
 
 
 def conjunction(terms: Sequence[Predicate]) -> Predicate:
-    """AND of some terms, each once. Terms that hold for every row are left out."""
+    """Return the AND of some terms, each once. Terms that are ``ANYTHING`` are left out. A single
+    term that is left is returned as it is; ``ANYTHING`` if none is left."""
     distinct_terms = tuple(dict.fromkeys(term for term in terms if term != ANYTHING))
     return distinct_terms[0] if len(distinct_terms) == 1 else And(distinct_terms)
 
 
 def disjunction(terms: Sequence[Predicate]) -> Predicate:
-    """OR of some terms; ``ANYTHING`` if one of the terms holds for every row."""
+    """Return the OR of some terms; ``ANYTHING`` if one of the terms is ``ANYTHING``. A single term
+    is returned as it is. An OR without terms holds for no row."""
     if ANYTHING in terms:
         return ANYTHING
     return terms[0] if len(terms) == 1 else Or(tuple(terms))
 
 
 def restrict_to_columns(predicate: Predicate, columns: Collection[str]) -> Predicate:
-    """Weaken a predicate, so that it mentions only some columns."""
+    """Weaken a predicate, so that it mentions only these columns (``weaken``)."""
     return weaken(predicate, lambda term: term.column in columns)
 
 
@@ -156,8 +159,9 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 def possible_values(predicate: Predicate, column: str) -> tuple[TypedValue, ...] | None:
     """Return the only values that the column can have if the predicate holds, from ``=`` and IN;
-    None: not known. Of the terms of an AND only the first that tells values counts. ``column`` is
-    in lower case."""
+    None: not known. NOT, ``<`` and IS NULL tell nothing. Of the terms of an AND only the first that
+    tells values counts. The values of an OR's terms are strung together, if all terms tell some.
+    ``column`` is in lower case."""
     match predicate:
         case Comparison(name, "=" | "in", values) if name == column:
             return values

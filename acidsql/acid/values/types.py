@@ -57,10 +57,11 @@ class HiveType:
 
 
 def parse_type(text: str) -> HiveType:
-    """Parse Hive's type text.
+    """Parse Hive's type text. Synonyms such as ``integer`` and ``numeric`` become Hive's own word.
 
     Args:
-        text: The type, in any case and spacing; field names may be back-quoted.
+        text: The type, in any case and spacing; field names may be back-quoted, and keep their
+            case.
 
     Raises:
         FormatError: The text is no type, or a type that acidsql does not support (uniontype,
@@ -132,7 +133,8 @@ class _Parser:
             self.at += 1
 
     def take(self, token: str) -> bool:
-        """Skip white space. If the token comes next, move past it and return True."""
+        """Skip white space. If the token comes next, move past it and return True; otherwise return
+        False. The white space stays skipped."""
         self.skip_space()
         is_there = self.text.startswith(token, self.at)
         self.at += len(token) if is_there else 0
@@ -205,8 +207,9 @@ class _Parser:
         return HiveType("struct", children=tuple(children), names=tuple(names))
 
     def name(self) -> str:
-        """Parse the name of a field: in back quotes, or anything up to a delimiter (``:,<>`` or a
-        back quote). Raise FormatError if it is missing."""
+        """Parse the name of a field: in back quotes (a doubled one inside stands for itself), or
+        anything up to a delimiter (``:,<>`` or a back quote) without white space around it. Raise
+        FormatError if it is missing."""
         if self.take("`"):
             self.at -= 1  # white space behind it belongs to the name
             name = self.match(r"`(?:[^`]|``)*`", "the closing back-quote")
@@ -215,8 +218,8 @@ class _Parser:
         return self.match(r"[^:,<>`]+", "a field's name").rstrip()
 
     def numbers(self) -> tuple[int, ...]:
-        """Parse ``(n,…)``; an empty tuple if no bracket comes next. Raise FormatError for anything
-        else in the brackets."""
+        """Parse ``(n,…)``, at least one number without a sign; an empty tuple if no bracket comes
+        next. Raise FormatError for anything else in the brackets."""
         if not self.take("("):
             return ()
         numbers = [int(self.match(r"\d+", "a number"))]
@@ -235,8 +238,8 @@ class _Parser:
 
     def decimal(self) -> HiveType:
         """Parse ``(precision, scale)`` behind DECIMAL, and return the type. Without brackets it is
-        DECIMAL(10, 0); without a scale, the scale is 0. Raise FormatError if they are out of range.
-        """
+        DECIMAL(10, 0); without a scale, the scale is 0. Raise FormatError for more numbers, or
+        unless the precision is from 1 to 38 and not less than the scale."""
         parameters = self.numbers()
         if len(parameters) > 2:
             raise self.error("decimal takes a precision and a scale")
