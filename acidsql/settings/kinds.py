@@ -63,8 +63,8 @@ class Setting:
 
 def duration(name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1) -> Any:
     """Make a dataclass field whose value is a time in whole milliseconds, with a text such as
-    ``300s`` or ``5min``. ``unit`` is the unit of a number without one. A text for less than
-    ``least_ms`` is refused."""
+    ``300s`` or ``5min``, as ``duration_setting`` says. ``unit`` is the unit of a number without
+    one. A text for less than ``least_ms`` is refused."""
     return field(duration_setting(name, default, doc, unit=unit, least_ms=least_ms))
 
 
@@ -72,7 +72,8 @@ def duration_setting(
     name: str, default: str, doc: str, *, unit: str = "s", least_ms: int = 1
 ) -> Setting:
     """Make a setting whose value is a time in whole milliseconds, parsed from texts such as
-    ``300s`` or ``5min``, and shown as ``300000ms``.
+    ``300s`` or ``5min``, and shown as ``300000ms``. A text is a whole number and one unit, in any
+    case; a fraction of a millisecond is cut off.
 
     Args:
         name: The setting's name.
@@ -97,8 +98,8 @@ def duration_setting(
 
 
 def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
-    """Make a dataclass field that is a whole number of at least ``least``, with at most 18
-    digits."""
+    """Make a dataclass field that is a whole number of at least ``least``, with 1 to 18 digits and
+    no sign. Any other text is refused."""
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < least:
@@ -110,7 +111,8 @@ def count(name: str, default: str, doc: str, *, least: int = 1) -> Any:
 
 
 def fraction(name: str, default: str, doc: str) -> Any:
-    """Make a dataclass field that is a finite number of 0 or more, such as 0.1."""
+    """Make a dataclass field that is a finite number of 0 or more, such as 0.1, in any form that
+    ``float`` reads. Any other text is refused."""
 
     def parse(text: str) -> float:
         number = float(text)
@@ -123,7 +125,8 @@ def fraction(name: str, default: str, doc: str) -> Any:
 
 
 def boolean(name: str, default: str, doc: str) -> Any:
-    """Make a dataclass field that is True or False, with the text ``true`` or ``false``."""
+    """Make a dataclass field that is True or False, with the text ``true`` or ``false`` in any
+    case."""
     return choice(name, default, doc, {"true": True, "false": False})
 
 

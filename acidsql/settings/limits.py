@@ -219,8 +219,8 @@ def is_setting(name: str) -> bool:
 
 
 def _find_setting(name: str) -> tuple[str, Setting]:
-    """Return the setting of this name, after the name of its attribute in ``Settings``. Raise
-    SettingError UNKNOWN_SETTING, with the most similar name, if there is none."""
+    """Return the attribute in ``Settings``, and the setting, of this name. If there is none (case
+    counts), raise SettingError UNKNOWN_SETTING with the most similar name, or with all names."""
     try:
         return _BY_NAME[name]
     except KeyError:
