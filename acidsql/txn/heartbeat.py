@@ -52,8 +52,9 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
 
     def watch(self, txn: HasTxnId) -> None:
-        """Send heartbeats for a transaction from now on; the first one starts the thread. The
-        transaction is only weakly referenced. After ``stop`` no heartbeat is sent."""
+        """Send heartbeats for a transaction from now on, the first one after an interval at most.
+        The first call starts the thread. The transaction is only weakly referenced. After ``stop``
+        no heartbeat is sent."""
         with self._guard:
             self._alive[txn.id] = weakref.ref(txn)
             if self._thread is None and not self._stopped:
@@ -70,8 +71,9 @@ class Heartbeat:
             self._dead.pop(txn_id, None)
 
     def check(self, txn_id: int) -> None:
-        """Raise the error by which an earlier heartbeat learned that the transaction has ended; do
-        nothing if none did. The store is not asked.
+        """Raise the error by which an earlier heartbeat learned that the transaction has ended, as
+        a new exception at each call until ``forget``; do nothing if none did. The store is not
+        asked.
 
         Raises:
             TxnAbortedError: The transaction was aborted.
@@ -84,8 +86,8 @@ class Heartbeat:
             raise type(error)(error.message, **dict(error.parameters))
 
     def stop(self) -> None:
-        """Stop the heartbeats, and wait for the thread's end, at most an interval and a second. May
-        be called twice."""
+        """Stop the heartbeats, and wait for the thread's end, at most an interval and a second; the
+        thread itself does not wait. May be called twice."""
         self._stopped = True
         self._signal.set()
         thread = self._thread
@@ -99,8 +101,8 @@ class Heartbeat:
 
     def beat(self) -> bool:
         """Send one heartbeat for each watched transaction, and forget those that nobody references
-        any more. Return False if the store could not be reached for one of them; a transaction that
-        the store reports as ended counts as answered."""
+        any more. After ``stop`` send none. Return False if the store could not be reached for one
+        of them; a transaction that the store reports as ended counts as answered."""
         with self._guard:
             txns = list(self._alive.items())
         answered = True
@@ -130,9 +132,9 @@ class Heartbeat:
         return True
 
     def _run(self) -> None:
-        """Send heartbeats until ``stop``, and call ``on_beat`` after each round that the store has
-        answered; send them ten times as often while it does not answer. An unexpected error is
-        logged, and ends the thread."""
+        """Send heartbeats, the first after an interval, until ``stop``, and call ``on_beat`` after
+        each round that the store has answered; send them ten times as often while it does not
+        answer. An unexpected error, of ``on_beat``, too, is logged, and ends the thread."""
         wait_ms = float(self._interval_ms)
         try:
             while True:

@@ -88,7 +88,8 @@ class Leases:
         return now - since >= self.timeout_ms / 1000 / _PARTS
 
     def end_old(self) -> None:
-        """End the leases that are older than the time-out. A failure is only logged."""
+        """End the leases that are older than the time-out, whether or not somebody still reads
+        under them. A failure is only logged."""
         oldest = self._elapsed() - self.timeout_ms / 1000
         while True:
             with self._guard:

@@ -79,7 +79,10 @@ class LockWaiter:
     def acquire(
         self, txn_id: int, components: Sequence[LockComponent], agent_info: str | None = None
     ) -> AcquiredLock:
-        """Wait until all components are granted. If it raises, the request is withdrawn.
+        """Ask the store for all components as one lock, and wait until it is granted. If the wait
+        fails or is interrupted, the request is withdrawn. If the store does not answer the request
+        itself, the request may stay there. The locks of ``own`` are not in the way, and must not be
+        lost.
 
         Raises:
             LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
@@ -131,8 +134,10 @@ def _lock_timeout_error(
     components: Sequence[LockComponent],
     blocker: LockInfo | None,
 ) -> LockTimeoutError:
-    """Make the error that says which locks were not granted, and which transaction is in the way.
-    ``blocker`` is None if the store did not tell."""
+    """Make the error that says which locks were not granted in how many seconds, and which
+    transaction is in the way, with its number, user, host and statement as message parameters.
+    ``blocker`` is None if the store did not tell; then the error has the number of the own
+    transaction alone."""
     requested = ", ".join(
         f"{lock.lock_type.name} on {lock_object_name(lock.database, lock.table, lock.partition)}"
         for lock in components
@@ -166,7 +171,8 @@ def describe_lock(lock: LockInfo) -> str:
 
 
 def lock_object_name(database: str, table: str | None, partition: str | None) -> str:
-    """Return ``database db`` (without a table), ``db.table`` or ``db.table/p=1``."""
+    """Return ``database db`` (without a table), ``db.table`` or ``db.table/p=1``; a temporary table
+    has the name that users write."""
     if table is None:
         return f"database {database}"
     return str(TableName(database, table)) + (f"/{partition}" if partition else "")

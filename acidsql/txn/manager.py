@@ -78,8 +78,9 @@ class TxnManager:
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
-        """Replace the settings at once; the heartbeat does not become rarer by a longer time-out.
-        Raises SettingError if the metastore cannot keep them."""
+        """Replace the settings at once; the heartbeat beats now, and does not become rarer by a
+        longer time-out. Raises SettingError, and replaces nothing, for
+        acidsql.conflict.detection=row if the metastore cannot compare rows."""
         _refuse_unsupported_settings(settings, self._store)
         # Leases and the heartbeat change at once, for open transactions, too: other sessions may
         # already use the shorter time-out.
@@ -107,7 +108,8 @@ class TxnManager:
         multi_statement: bool = False,
         lock_settings: Settings | None = None,
     ) -> Txn:
-        """Begin a transaction in the store, and send heartbeats for it.
+        """Begin a transaction in the store, as work for ``batch``, send heartbeats for it, and
+        return it. ``close`` aborts it if it is open then.
 
         Args:
             agent_info: The statement, which sessions that wait for the transaction see. None: that
@@ -185,8 +187,8 @@ class TxnManager:
         self._leases.end_old()
 
     def close(self) -> None:
-        """Abort open transactions, end leases, stop the heartbeat and do the housekeeping; failures
-        are only logged. May be called twice."""
+        """Stop the heartbeat, end leases, abort open transactions, that of the session's locks,
+        too, and do the housekeeping; failures are only logged. May be called twice."""
         self.heartbeat.stop()
         self._leases.close()
         for txn in list(self._txns):
@@ -211,8 +213,8 @@ class TxnManager:
         self._house_keep()
 
     def _house_keep(self) -> None:
-        """Let the store abort what has timed out, and delete old rows, if this is due. A failure is
-        only logged."""
+        """Let the store abort what has timed out, and delete old rows, if this is due, as the store
+        finds. A failure is only logged."""
         settings = self.settings
         try:
             self._store.house_keep(

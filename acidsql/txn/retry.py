@@ -18,7 +18,7 @@ def retry_transient(
     run: Callable[[], _Result], retries: int, may_repeat: Callable[[], bool] = lambda: True
 ) -> _Result:
     """Return the result of ``run``; call it again after each TransientTxnError, after a random
-    pause.
+    pause of at most 0.2 seconds.
 
     After the first TableChangedError ``run`` is called again without a pause, because it looks its
     tables up anew; a second one is raised. Other errors are raised immediately.
@@ -27,7 +27,8 @@ def retry_transient(
         run: Takes a new snapshot at each call.
         retries: How often to call ``run`` again at most, TableChangedError aside. Then the last
             error is raised.
-        may_repeat: Called after a failure. If it returns False, the error is raised.
+        may_repeat: Called before ``run`` would be called again. If it returns False, the error is
+            raised.
     """
     may_look_up_again = True
     while True:

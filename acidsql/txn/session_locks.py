@@ -56,9 +56,10 @@ class SessionLocks:
         return None if self._holder is None else self._holder.id
 
     def need_held(self) -> None:
-        """Raise if the session has lost its locks; do nothing if it has them or never had any. A
-        loss is told once: then the session has none. If an earlier request was interrupted,
-        withdraw it.
+        """Ask the store whether the session still has its locks. Raise if it has lost them; do
+        nothing if it has them or never had any. A loss is told once: then the session has none. If
+        the reply to an earlier request was lost, withdraw the request, unless another thread is at
+        a request now.
 
         Raises:
             TxnError: SESSION_LOCKS_LOST: they timed out, or somebody has ended them.
@@ -122,8 +123,8 @@ class SessionLocks:
             )
 
     def close(self) -> None:
-        """End all locks, with the SESSION transaction that holds them. A failure is only logged:
-        then they time out."""
+        """Commit the SESSION transaction that holds the locks, which ends them all, and forget
+        both. A failure is only logged: then they time out."""
         if self._holder is not None:
             self._holder.end_quietly()
             self._holder, self._granted, self._is_unsure = None, set(), False
@@ -152,8 +153,9 @@ class SessionLocks:
         return [lock for lock in self._store.show_locks() if lock.txn_id == holder.id]
 
     def _release(self, holder: Txn, is_selected: Callable[[LockInfo], bool]) -> bool:
-        """End each lock of which all parts are selected, waiting ones too; if no lock is left, also
-        the holder, the SESSION transaction. Return True if a lock was ended."""
+        """Unlock in the store each lock of which all parts are selected, waiting ones too; a lock
+        with another part stays whole. If no lock is left, or there was none, end the holder, the
+        SESSION transaction, too. Return True if a lock was ended."""
         parts: dict[int, list[bool]] = {}
         for lock in self._locks_of(holder):
             parts.setdefault(lock.lock_id, []).append(is_selected(lock))

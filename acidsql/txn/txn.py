@@ -121,8 +121,8 @@ class Txn:
     def lock(
         self, components: Sequence[LockComponent], *, agent_info: str | None = None
     ) -> AcquiredLock:
-        """Wait for all of these locks, and record their components. The transaction holds the locks
-        until it ends.
+        """Record the components, for ``undo`` even if the wait fails, and wait for all of
+        these locks. The transaction holds the locks until it ends.
 
         Args:
             components: What to lock.
@@ -131,7 +131,7 @@ class Txn:
 
         Returns:
             The lock's number, and whether the transaction had to wait. If so, look up names and
-                types again.
+            types again.
 
         Raises:
             LockTimeoutError: The locks were not granted in time; the error names the transaction
@@ -166,8 +166,16 @@ class Txn:
         """Return what the transaction sees in these tables. Call it after the first locks (I6).
 
         The first call decides which transactions count as committed, for all later calls, too; it
-        may change ``id``. A call without tables decides nothing and returns an empty snapshot, if
+        may change ``id``. If the transaction may have several statements, the store remembers
+        changes of the catalog for it from now on.
+
+        A call without tables decides nothing, and returns a snapshot in which nothing is valid, if
         the transaction has one statement and the metastore compares no snapshots at COMMIT.
+
+        Raises:
+            TxnAbortedError: The transaction was aborted.
+            NoSuchTxnError: The transaction has ended.
+            MetastoreError: The store did not answer.
         """
         with self._while_open():
             if self._valid_txns is None:
@@ -181,8 +189,8 @@ class Txn:
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def _renew(self) -> None:
-        """Let the store renew the transaction right before its snapshot. If it gets another number,
-        move the heartbeat to this."""
+        """Let the store renew the transaction right before its snapshot, and take the number that
+        the store gives. If it is another one, heartbeats go to it, and no more to the old one."""
         old_id, self.id = self.id, self._store.renew(self.id)
         if self.id != old_id:
             self._heartbeat.watch(self)
@@ -218,7 +226,8 @@ class Txn:
             self._store.record_partitions(self.id, table, partitions)
 
     def next_statement_id(self) -> int:
-        """Use up and return the next statement id: 0, 1, 2, …. Raises TxnError after 4095."""
+        """Use up and return the next statement id: 0, 1, 2, …. Raises TxnError TOO_MANY_STATEMENTS
+        after 4095, and as other methods if the transaction has ended."""
         with self._while_open():
             if self._next_statement_id > MAX_STATEMENT_ID:
                 raise TxnError(
@@ -264,13 +273,15 @@ class Txn:
             self._end(Phase.COMMITTED)
 
     def abort(self, reason: str = "") -> None:
-        """Abort the transaction: nobody will ever see its writes. Nothing happens if it has ended
-        otherwise than by COMMIT. May be repeated.
+        """Abort the transaction: nobody will ever see its writes. Its heartbeat stops, whatever the
+        store answers. Nothing happens if it has ended otherwise than by COMMIT. May be repeated:
+        the store is asked again if it has not answered yet.
 
         Raises:
             TxnError: The transaction is committed.
             NoSuchTxnError: The store does not know it any more; ``phase`` says how it ended.
-            MetastoreError: The store cannot be reached. The transaction will time out.
+            MetastoreError: The store cannot be reached. The transaction will time out. ``phase`` is
+                UNKNOWN if COMMIT was interrupted before, otherwise ABORTED.
         """
         if self._phase is Phase.COMMITTED:
             raise _not_open_error(self.id, self._phase)
@@ -333,7 +344,8 @@ class Txn:
 
     def _phase_in_store(self) -> Phase:
         """Ask the store how the transaction ended, after it has said that no open one has this
-        number: COMMITTED or ABORTED; UNKNOWN if it does not answer or does not know it.
+        number: COMMITTED or ABORTED; UNKNOWN if it does not answer, does not know it, or says
+        otherwise.
 
         It may be committed, if the user interrupted COMMIT; then no file of it may be deleted.
         """
