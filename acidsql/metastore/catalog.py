@@ -202,7 +202,8 @@ class Catalog(Protocol):
 
 
 def all_tables(catalog: Catalog) -> list[TableName]:
-    """Return the ACID tables of all databases, without temporary ones and views."""
+    """Return the ACID tables of all databases, by database and name, without temporary ones and
+    views."""
     return [
         TableName(database.name, table)
         for database in catalog.databases()

@@ -93,8 +93,8 @@ class _CommonObject(NamedTuple):
 
 def rival_operations(own_operations: Iterable[Operation]) -> frozenset[Operation]:
     """Return the operations of rivals (committed transactions that our snapshot does not see) that
-    can matter to a transaction with these operations: OVERWRITE alone if it only inserts, otherwise
-    all of ``RECORDED``."""
+    can matter to a transaction with these operations: OVERWRITE alone if it only inserts or does
+    nothing, otherwise all of ``RECORDED``, as INSERTs decide ``by_row``."""
     if set(own_operations) <= {Operation.INSERT}:
         return frozenset({Operation.OVERWRITE})
     # A rival's INSERT may not conflict by itself, but it makes ``by_row`` false.
@@ -137,7 +137,7 @@ def _conflicts_with(
 ) -> Iterator[WriteConflict]:
     """Yield the conflicts with one rival, by database, table and partition: one for each table or
     partition that two conflicting changes have in common, the narrower of both. ``by_row`` is true
-    if both sides only update or delete there."""
+    if both sides only update or delete there; changes that do not conflict count here, too."""
     changes_of_rival = LocksByObject((change, change) for change in rival.changes)
     write_ids_by_place = {
         _CommonObject(their.database, their.table, our.partition or their.partition): their.write_id
@@ -167,6 +167,8 @@ def _conflicts_with(
 
 def conflict_error(txn_id: int, conflicts: Sequence[WriteConflict]) -> WriteConflictError:
     """Make the error for the transaction that lost: which transaction was first, where, and advice.
+    Numbers, table, partition, and the winner's user, host and statement are message parameters, ""
+    where nothing is known. ``ended`` stays False.
 
     Args:
         txn_id: The transaction that lost.
@@ -229,7 +231,7 @@ def author_text(author: _Author) -> str:
 
 
 def brief(statement: str) -> str:
-    """Return a statement on one line; if it is longer than 200 characters, cut, with … at the
-    end."""
+    """Return a statement on one line, with single blanks, and cut to its first 200 characters and …
+    if it is longer. White space alone gives ""."""
     line = " ".join(statement.split())
     return line if len(line) <= _LONGEST_STATEMENT else line[:_LONGEST_STATEMENT] + "…"

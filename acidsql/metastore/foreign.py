@@ -49,8 +49,9 @@ class ForeignTable:
         return self.table
 
     def refused_error(self) -> UnsupportedError:
-        """Make the error of a statement that acidsql cannot run on this table, with the reason:
-        ``refusal``, or that the table is no ACID table."""
+        """Make the error UNSUPPORTED_FEATURE.FOREIGN_TABLE of a statement that acidsql cannot run
+        on this table: the table's name, then ``refusal``, or, if that is "", that the table is no
+        ACID table and can only be read."""
         reason = self.refusal or (
             "is no ACID table, so acidsql only reads it in queries. For all else use Hive, or a "
             "Spark session with Hive support."

@@ -54,8 +54,9 @@ class RowChange:
 
     def followed_by(self, later: RowChange) -> RowChange:
         """Return one change that stands for this one and then a later one of the same transaction.
-        Its directories are those of both. Its number of rows is the sum, or None if either is; if
-        the later change overwrites (``is_all``), it is the later number."""
+        Its directories are those of both. If the later change overwrites (``is_all``), it has the
+        later number of rows, otherwise the sum, or None if either is. It overwrites if either does.
+        """
         directories = (*self.directories, *later.directories)
         if later.is_all:
             return replace(later, directories=directories)

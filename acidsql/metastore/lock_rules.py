@@ -164,7 +164,7 @@ def _entries_and_whole(
 
 
 def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo]:
-    """Return the locks of others that a lock must wait for, granted ones first.
+    """Return the locks of others that a lock must wait for, granted ones first, then by number.
 
     They are earlier locks, and later locks that were granted because their session held as strong a
     lock. (The session may have released that lock since.)
@@ -196,9 +196,9 @@ def blockers(waiting: LockInfo, locks: LocksByObject[LockInfo]) -> list[LockInfo
 
 
 def _covers(held: LockInfo, requested: LockInfo) -> bool:
-    """Whether a transaction that has ``held`` does not need ``requested``; the two overlap. A
-    waiting or weaker lock covers nothing, and SHARED_READ on a database does not cover its tables.
-    """
+    """Whether a transaction that has ``held`` does not need ``requested``; the two overlap.
+    ``held`` is granted, as strong or stronger, and on the same object or one that contains it.
+    SHARED_READ on a database does not cover its tables."""
     is_weaker = strength(held.lock_type) < strength(requested.lock_type)
     if is_weaker or held.state is LockState.WAITING:
         return False

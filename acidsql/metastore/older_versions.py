@@ -17,11 +17,11 @@ from acidsql.metastore.versions import Version
 
 
 def commit_number_at(metastore: Metastore, time_ms: int) -> int:
-    """Return the number of the newest commit until a time (milliseconds since the epoch); 0 if
-    there is none.
+    """Return the number of the newest commit that is remembered until a time (milliseconds since
+    the epoch); 0 if there is none.
 
     Raises:
-        VersionNotFoundError: The time is after now.
+        VersionNotFoundError: The time is after now, by the metastore's clock.
     """
     now_ms = metastore.now_ms()
     if time_ms > now_ms:
@@ -35,7 +35,8 @@ def commit_number_at(metastore: Metastore, time_ms: int) -> int:
 def write_ids_at_commit(
     table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
 ) -> ValidWriteIdList:
-    """Return the write ids that a table showed after a commit.
+    """Return the write ids that a table showed after a commit: those of later commits are hidden as
+    if they were still open (``without_ids``).
 
     Args:
         table: The table.
@@ -44,7 +45,7 @@ def write_ids_at_commit(
         commit: The number of the commit.
 
     Raises:
-        VersionNotFoundError: The commit is older than all versions that are remembered.
+        VersionNotFoundError: The commit is older than all versions that are remembered, or none is.
     """
     if not versions or versions[-1].commit > commit:
         since = f" before {_time(versions[-1].committed_ms)}" if versions else ""
@@ -92,8 +93,9 @@ def state_write_ids(
     in_target = {version.txn_id: version.write_id for version in target_versions}
 
     def is_shown(version: Version) -> bool:
-        """Whether the older version of the target shows the version's transaction, or committed
-        after it, if that changed the state table alone."""
+        """Whether the older version of the target shows the version's transaction. If the
+        transaction did not change the target: whether it committed before the newest transaction
+        that the target shows."""
         write_id = in_target.get(version.txn_id)
         return version.commit <= newest if write_id is None else target_write_ids.is_valid(write_id)
 
@@ -130,9 +132,11 @@ def oldest_version_after_loss(
 def is_kept(shown: ValidWriteIdList, oldest: int, now: ValidWriteIdList) -> bool:
     """Whether all files of a snapshot were kept. False if this is not certain.
 
-    A snapshot can read each base up to which it lacks nothing. A compaction takes no write id above
-    an open one, so no base is above the lowest open one. An oldest version above that one is the
-    write id of a dropped partition, which a snapshot needs only if it does not show the drop.
+    A snapshot can read each base up to which it lacks nothing. So nothing is lost if no id up to
+    ``oldest`` is open in it. Otherwise three things must hold. It is complete as far as ``now`` is
+    (``complete_up_to``): a compaction takes no write id above an open one, so ``oldest`` is the
+    write id of a dropped partition. Its high-water mark is not below ``oldest``. And no id up to
+    ``oldest`` is open in it that is valid now.
 
     Args:
         shown: What the files were listed for.

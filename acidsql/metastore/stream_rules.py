@@ -40,7 +40,7 @@ _SHARED = (
 
 def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
     """Whether a batch of a stream was committed already, so that it must be skipped. False if it is
-    the one after the entry's, or there is no entry.
+    the one after the entry's, or there is no entry. A fingerprint that is "" is not compared.
 
     Args:
         entry: The ledger's entry for the batch's application and sink.
@@ -48,9 +48,11 @@ def is_replay(entry: StreamEntry | None, batch: Batch, *, first: bool) -> bool:
         first: This is the first batch of its run in this sink.
 
     Raises:
-        StreamError: The batch is out of order: another run has taken over, batches are missing, an
-            older one comes again, the same run repeats a batch, or another query or other offsets
-            use the same name.
+        StreamError: The batch is out of order. STREAM_TAKEN_OVER: another run has the entry, and
+            ``first`` is false. STREAM_RESTARTED: another query has a number that is not new.
+            STREAM_GAP: batches are missing. STREAM_REWOUND: an older one comes again.
+            STREAM_BATCH_REPEATED: the same run repeats a batch. STREAM_SHARED: the batch had other
+            offsets.
     """
     if entry is None:
         return False
@@ -91,7 +93,8 @@ def _stream_error(
     condition: str, message: str, batch: Batch, entry: StreamEntry | None
 ) -> StreamError:
     """Make a StreamError with the facts of the batch and the entry: they fill the names in braces
-    in ``message``, and are the error's parameters. Facts of an entry that is None are ""."""
+    in ``message``, and are the error's parameters. Facts of an entry that is None are "". A batch
+    without sink or run has words in their place."""
     last = None if entry is None else entry.batch
     facts = {
         "app": batch.app_id,

@@ -80,7 +80,8 @@ class StreamEntry:
     @property
     def skipped_note(self) -> str:
         """The text for the receipt of a batch that is skipped, because this batch or an older one
-        comes again."""
+        comes again: "skipped: batch 5 of 'app' was committed as txn 7", with "version" instead of
+        "batch" if there is no sink."""
         subject = "batch" if self.batch.sink else "version"
         number, app_id = self.batch.version, self.batch.app_id
         return f"skipped: {subject} {number} of '{app_id}' was committed as txn {self.txn_id}"
@@ -116,13 +117,14 @@ class StreamLedger(Protocol):
 
 
 def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]) -> str:
-    """Return the text that stands for the sink of a batch that changes several tables: their names,
-    sorted, or if these are longer than 500 characters, a hash of the tables' identities.
+    """Return the text that stands for the sink of a batch that changes several tables: their names
+    (``TableName.key``), each once, sorted, with ", " between them. If this is longer than 500
+    characters, ``sink_of_identities`` instead.
 
     Args:
         tables: The tables.
         identity: Returns a text that a table keeps when it is renamed, and that no later table of
-            its name has.
+            its name has. It is called only for the hash.
     """
     tables_by_key = {table.key: table for table in tables}
     sink = _BETWEEN.join(sorted(tables_by_key))
@@ -133,7 +135,7 @@ def joint_sink(tables: Iterable[TableName], identity: Callable[[TableName], str]
 
 def sink_of_identities(identities: Iterable[str]) -> str:
     """Return the text that stands for the sink of several tables whose names are too long: their
-    number and a hash of their identities."""
+    number and a hash of their identities, as "30 tables, 0a1b…". The order does not matter."""
     ordered = sorted(identities)
     return f"{len(ordered)}{_MANY}{sha256(_BETWEEN.join(ordered).encode()).hexdigest()[:32]}"
 

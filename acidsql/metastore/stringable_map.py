@@ -19,7 +19,8 @@ def encode(properties: Mapping[str, str]) -> str:
 
 def decode(text: str | None) -> dict[str, str]:
     """Parse the text of a StringableMap into properties; an entry whose key or value is null is
-    left out. Empty for None and "". Raises FormatError for any other text."""
+    left out, and what follows the last entry is ignored. Empty for None and "". Raises FormatError
+    for any other text."""
     if not text:
         return {}
     try:
