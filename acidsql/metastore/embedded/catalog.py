@@ -107,7 +107,8 @@ class EmbeddedCatalog(views.EmbeddedViews):
     ) -> list[PendingCleanup]:
         """Remove a database, with ``cascade`` its tables and views, too, and return the queued
         directories of the tables. Raise CatalogError for the database ``default``, for a name that
-        there is not, and without ``cascade`` for a database that is not empty."""
+        there is not, and without ``cascade`` for a database that is not empty: temporary tables of
+        any session count."""
         if name == DEFAULT_DATABASE:
             raise CatalogError(
                 "The database 'default' cannot be dropped.",
@@ -200,8 +201,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
     def rename_table(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Rename a table and its tables of AUTO CDC, with all rows about them. Directories stay.
-        Raise CatalogError if there is no such table or database, or a new name is taken."""
+        """Rename a table and those of its tables of AUTO CDC that there are, with all rows about
+        them, and note this for open snapshots. Directories stay. Raise CatalogError if there is no
+        such table or database, or a new name is taken."""
         with self._write(txn_id) as connection:
             _rename_table(connection, name, new_name, txn_id)
             pairs = zip(cdc.cdc_table_names(name), cdc.cdc_table_names(new_name), strict=True)
@@ -224,8 +226,9 @@ class EmbeddedCatalog(views.EmbeddedViews):
         txn_id: int | None = None,
     ) -> None:
         """Replace or change the given parts of a table, and a table of AUTO CDC beside it
-        (``cdc_table``); None keeps a part. Raise CatalogError if there is no such table, or a
-        column would be there twice. If names or types of columns change, note this for open
+        (``cdc_table``); None keeps a part. Properties are unset before others are set. Raise
+        CatalogError if there is no such table, or a column would be there twice, as data or
+        partition column. If names, types or order of data columns change, note this for open
         snapshots."""
         with self._write(txn_id) as connection:
             table_id = rows.need_table(connection, name)
@@ -324,7 +327,8 @@ def _rename_table(
     connection: Connection, name: TableName, new_name: TableName, txn_id: int | None
 ) -> None:
     """Change a table's name in all rows of the store, but not its directory, nor its tables of AUTO
-    CDC. Raise CatalogError if there is no such table or database, or the new name is taken."""
+    CDC, and note for open snapshots that both names have changed. Raise CatalogError if there is no
+    such table or database, or the new name is taken, also by a view."""
     table_id = rows.need_table(connection, name)
     db_id = tables.need_database(connection, new_name.database)
     tables.need_no_table(connection, new_name)
@@ -361,8 +365,8 @@ def _alter_cdc_table(connection: Connection, cdc_table: Table, txn_id: int | Non
 
 
 def _table_label(table: str) -> str:
-    """Return how messages name a table: ``table 't'``, and of a temporary one, whose number is left
-    out, also the session."""
+    """Return how messages name a table: ``table 't'``, and a temporary one, whose number is left
+    out of its name, ``table 't', a temporary table of session 7``."""
     name = TableName("", table)
     of_session = (
         ""

@@ -92,10 +92,11 @@ class EmbeddedCompactions:
         pool_timeout_ms: int | None = None,
         only: int | None = None,
     ) -> CompactionInfo | None:
-        """Give the worker the oldest INITIATED entry of its pool, or the entry ``only``, which
-        becomes WORKING; None if there is none. A worker without a pool also gets what has waited in
-        any pool for ``pool_timeout_ms``. Raise TxnAbortedError or NoSuchTxnError if its transaction
-        has ended."""
+        """Give the worker the oldest INITIATED entry of its pool, or the entry ``only`` if that is
+        INITIATED, in whatever pool. The entry becomes WORKING for this transaction, and is returned
+        as it is then; None if there is none. A worker without a pool also gets what has waited in
+        any pool for longer than ``pool_timeout_ms``. Raise TxnAbortedError or NoSuchTxnError if its
+        transaction has ended."""
         with self._store.write() as connection:
             need_open(connection, txn_id)
             now_ms = self._store.now_ms(connection)
@@ -178,8 +179,9 @@ class EmbeddedCompactions:
             return list(lost)
 
     def did_not_initiate(self, request: CompactionRequest, message: str) -> None:
-        """Insert an entry DID_NOT_INITIATE with this message into the history, unless the newest
-        entry of the table or partition there is such a one with the same message."""
+        """Insert an entry DID_NOT_INITIATE with this message, cut to 4000 characters, into the
+        history, unless the newest entry of the table or partition there is such a one with the same
+        message."""
         is_of_place = compaction_rows.is_about(
             COMPLETED_COMPACTIONS, "CC", request.table, request.partition
         )
@@ -220,7 +222,8 @@ class EmbeddedCompactions:
     def ready_to_clean(self, retention_ms: int) -> list[CompactionInfo]:
         """Return the compactions whose old files no open transaction can read, by table, partition
         and highest write id: those that committed at least ``retention_ms`` ago, and whose pause
-        after a failure is over. Directories of dropped tables are not among them."""
+        after a failure is over. SESSION transactions, which read nothing, do not count. Directories
+        of dropped tables are not among them."""
         lowest_open = select(func.min(T.TXN_ID)).where(housekeeping.may_look())
         with self._store.read() as connection:
             now_ms = self._store.now_ms(connection)
@@ -245,7 +248,8 @@ class EmbeddedCompactions:
     def mark_compaction_cleaned(self, compaction_id: int) -> None:
         """Move a compaction whose old files are deleted into the history as SUCCEEDED, and delete
         the rows of COMPLETED_TXN_COMPONENTS that it has compacted: of its table or partition, up to
-        its highest write id. Nothing happens if the entry is not ready for cleaning."""
+        its highest write id, or without a write id. Nothing happens if the entry is not ready for
+        cleaning."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable_entry(connection, compaction_id)
             if row is None:
@@ -265,8 +269,9 @@ class EmbeddedCompactions:
     def retry_cleaning_later(
         self, compaction_id: int, retention_ms: int, max_attempts: int, message: str
     ) -> None:
-        """Note that cleaning failed: the next try is after ``retention_ms``, after each further
-        failure twice as late. At failure number ``max_attempts`` + 1 the entry becomes FAILED.
+        """Note that cleaning failed, and append the message: the next try is after
+        ``retention_ms``, after each further failure twice as late. At failure number
+        ``max_attempts`` + 1 the entry moves into the history as FAILED, with this message alone.
         Nothing happens if the entry is not ready for cleaning."""
         with self._store.write() as connection:
             row = compaction_rows.cleanable_entry(connection, compaction_id)
@@ -384,8 +389,9 @@ def _oldest(connection: Connection, is_eligible: ColumnElement[bool]) -> int | N
 
 
 def _lost_entries(connection: Connection, oldest_ms: int) -> dict[int, int | None]:
-    """Return the WORKING entries without a living worker: number → None if its transaction has
-    ended; → the open transaction if it took the entry before ``oldest_ms``."""
+    """Return the WORKING entries without a living worker, by number: number → None if its
+    transaction has ended or is unknown; → the open transaction if it took the entry before
+    ``oldest_ms``."""
     query = (
         select(CQ.CQ_ID, CQ.CQ_TXN_ID, CQ.CQ_START, T.TXN_STATE)
         .outerjoin_from(COMPACTION_QUEUE, TXNS, T.TXN_ID == CQ.CQ_TXN_ID)

@@ -60,8 +60,9 @@ class EmbeddedLocks:
         session: int | None = None,
     ) -> LockResponse:
         """Enqueue all components as one lock, record what they change, and try once to acquire
-        them, all or none: if a lock is in the way, the answer is WAITING with that lock. Nothing is
-        waited for. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
+        them, all or none. The answer is ACQUIRED, or WAITING with a lock that is in the way.
+        Nothing is waited for. Unless ``agent_info`` is None, it becomes the transaction's
+        statement. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         with self._store.write() as connection:
             txn = need_open(connection, txn_id)
             statement = txn.TXN_AGENT_INFO
@@ -74,9 +75,9 @@ class EmbeddedLocks:
             return _try_to_acquire(connection, lock_id, now_ms)
 
     def check_lock(self, txn_id: int, lock_id: int) -> LockResponse:
-        """Note a heartbeat, and try once more to acquire a waiting lock; nothing is waited for. In
-        a circle of waiting transactions, abort the youngest; if that is this one, raise
-        TxnAbortedError. Raise TxnError NO_SUCH_LOCK if the lock is gone."""
+        """Note a heartbeat, and try once more to acquire a waiting lock; nothing is waited for, and
+        a granted lock is only reported. In a circle of waiting transactions, abort the youngest; if
+        that is this one, raise TxnAbortedError. Raise TxnError NO_SUCH_LOCK if the lock is gone."""
         with self._store.write() as connection:
             now_ms = self._store.now_ms(connection)
             beat(connection, txn_id, now_ms)

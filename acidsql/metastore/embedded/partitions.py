@@ -60,7 +60,8 @@ def drop(
     connection: Connection, txn_id: int, dropped: Mapping[TableName, Sequence[PartitionValues]]
 ) -> None:
     """Delete the rows of partitions and of their compactions, and note the drop for open snapshots
-    (``catalog_history``); a partition that does not exist is no error. No file is deleted.
+    (``catalog_history``). A partition that does not exist is no error, and is noted, too. No file
+    is deleted.
 
     Raises:
         CatalogError: There is no such table, or it has another number of partition columns.
@@ -120,7 +121,7 @@ def _partition_column_names(connection: Connection, table_id: int) -> Sequence[s
 
 
 def _partition_ids(connection: Connection, table_id: int, names: Sequence[str]) -> dict[str, int]:
-    """Return the PART_ID of each of these partitions that exists: name → PART_ID."""
+    """Return name → PART_ID of those of these partitions that exist; the others are left out."""
     ids_by_name: dict[str, int] = {}
     for start in range(0, len(names), _NAMES_AT_ONCE):
         query = select(PARTITIONS.c.PART_NAME, PARTITIONS.c.PART_ID).where(

@@ -72,8 +72,8 @@ def alter_database(
     set_properties: Mapping[str, str],
     unset_properties: Sequence[str] = (),
 ) -> None:
-    """Set and remove DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND if there is
-    no such database."""
+    """Remove DBPROPERTIES, then set others; the rest stays. Raise CatalogError SCHEMA_NOT_FOUND if
+    there is no such database."""
     db_id = need_database(connection, name)
     named = DATABASE_PARAMS.c.PARAM_KEY.in_([*set_properties, *unset_properties])
     connection.execute(delete(DATABASE_PARAMS).where(DATABASE_PARAMS.c.DB_ID == db_id, named))
@@ -93,7 +93,7 @@ def create(
 
     Raises:
         CatalogError: There is no such database; there is a table or view of this name; or the
-            location overlaps that of another table.
+            location overlaps that of another table, or of a dropped one that is not deleted yet.
     """
     db_id = need_database(connection, table.name.database)
     need_no_table(connection, table.name)
@@ -136,9 +136,10 @@ def drop(
 
 def remove(connection: Connection, name: TableName, txn_id: int | None) -> str:
     """Remove a table, with the records of its changes, compactions and streams, and return its
-    location. Its tables of AUTO CDC stay, and its directory is not queued for deletion. The next
-    table at the location goes on with its write ids. The drop is noted for open snapshots. Raise
-    CatalogError if there is no such table."""
+    location. Its changes in WRITE_SET stay, so that conflicts are found. Its tables of AUTO CDC
+    stay, and its directory is not queued for deletion. The next table at the location goes on with
+    its write ids. The drop is noted for open snapshots. Raise CatalogError if there is no such
+    table."""
     table_id = rows.need_table(connection, name)
     location: str = connection.execute(
         select(TBLS.c.LOCATION).where(TBLS.c.TBL_ID == table_id)

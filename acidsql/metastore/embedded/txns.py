@@ -79,10 +79,10 @@ class EmbeddedTxns:
         max_open_txns: int | None = None,
         batch: Batch | None = None,
     ) -> int:
-        """Open a transaction, and return its number: the next one, without gaps. Texts are cut to
-        the columns' widths. ``batch``: the transaction works for it, so ``end_other_runs`` may
-        abort it. Raise TxnError TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open already; None: no
-        limit."""
+        """Open a transaction, and return its number, one more than the last one's. Texts are cut to
+        the columns' widths. Unless it is a SESSION, it holds back the housekeeping from now on.
+        ``batch``: the transaction works for it, so ``end_other_runs`` may abort it. Raise TxnError
+        TOO_MANY_OPEN_TXNS if ``max_open_txns`` are open already; None: no limit."""
         with self._store.write() as connection:
             lowest = _lowest_open(connection, max_open_txns)
             txn_id = next_number(connection, NEXT_TXN_ID)
@@ -357,8 +357,9 @@ def note_statement(connection: Connection, row: Row[Any], agent_info: str) -> st
 
 
 def end(connection: Connection, txn_ids: Sequence[int], state: TxnState, reason: str = "") -> None:
-    """Set the state of transactions, and delete their locks, in one store transaction (I12).
-    ``reason``: why they were aborted, which is stored, cut to 1024 characters."""
+    """Set the state of transactions, delete their locks, and let them hold back the housekeeping no
+    more, in one store transaction (I12); which state they have now is not checked. ``reason``: why
+    they were aborted, which is stored, cut to 1024 characters. Without transactions do nothing."""
     if not txn_ids:
         return
     this: BindParameter[int] = bindparam("ended")

@@ -28,9 +28,9 @@ class EmbeddedViews:
             return rows.table_names(connection, database, VIRTUAL_VIEW)
 
     def create_view(self, view: Table, *, replace: bool = False, txn_id: int | None = None) -> None:
-        """Add a view. With ``replace`` it takes the place of a view of its name. Raise CatalogError
-        if the name is that of a table, or without ``replace`` of a view, or there is no such
-        database."""
+        """Add a view, and note this for open snapshots. With ``replace`` it takes the place of a
+        view of its name. Raise CatalogError if the name is that of a table, or without ``replace``
+        of a view, or there is no such database."""
         with self._write(txn_id) as connection:
             db_id = tables.need_database(connection, view.name.database)
             old = rows.table_id(connection, view.name, VIRTUAL_VIEW)
@@ -49,8 +49,8 @@ class EmbeddedViews:
     def rename_view(
         self, name: TableName, new_name: TableName, *, txn_id: int | None = None
     ) -> None:
-        """Change a view's name. Raise CatalogError if there is no such view, no such database, or a
-        table or view has the new name."""
+        """Change a view's name, and note both names for open snapshots. Raise CatalogError if there
+        is no such view, no such database, or a table or view has the new name."""
         with self._write(txn_id) as connection:
             view_id = _need_view_id(connection, name)
             db_id = tables.need_database(connection, new_name.database)

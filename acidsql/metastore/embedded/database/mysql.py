@@ -46,7 +46,8 @@ def _open_mysql(url: str, busy_timeout_ms: int) -> Engine:
 
 
 def _session_variables(server: str, busy_seconds: int, busy_timeout_ms: int) -> dict[str, str]:
-    """Return the variables to set in a new connection: name → value as SQL. ``server``: the
+    """Return the variables to set in a new connection, name → value as SQL: UTC, strict mode, how
+    long to wait for locks, and after how many idle seconds the server disconnects. ``server``: the
     server's version, which names MariaDB."""
     # MySQL has a time-out only for any idle connection; the pool then opens a new one.
     idle = "idle_transaction_timeout" if "MariaDB" in server else "wait_timeout"

@@ -90,8 +90,8 @@ def table_names(connection: Connection, database: str, kind: str) -> list[str]:
 
 
 def temporary_tables(connection: Connection) -> list[TableName]:
-    """Return the temporary tables of all sessions, under the names that the metastore keeps, in
-    order."""
+    """Return the temporary tables of all sessions, under the names that the metastore keeps, by
+    database and name."""
     query = select(DBS.c.NAME, TBLS.c.TBL_NAME).join_from(TBLS, DBS)
     query = query.where(TBLS.c.TBL_NAME.contains(TEMPORARY, autoescape=True))
     names = (TableName(*row) for row in connection.execute(query.order_by(*query.selected_columns)))
@@ -132,7 +132,8 @@ def read_table(connection: Connection, name: TableName, table_id: int) -> Table:
 
 def _table_of_row(connection: Connection, name: TableName, row: Row[Any]) -> Table:
     """Make the Table, or view, of a row of TBLS; columns, constraints, properties and so on are
-    read from the other tables of the catalog."""
+    read from the other tables of the catalog, sort columns only if the table is bucketed.
+    Statistics are no properties. ``identity`` and ``bonds`` stay empty."""
     table_id = row.TBL_ID
     return Table(
         name=name,
@@ -155,7 +156,8 @@ def _table_of_row(connection: Connection, name: TableName, row: Row[Any]) -> Tab
 
 
 def statistics(connection: Connection, table_id: int) -> dict[str, str]:
-    """Return the entries (key → text) of ``Catalog.keep_statistics`` for a table."""
+    """Return the entries (key → text) of ``Catalog.keep_statistics`` for a table, without the
+    prefix under which they are kept among the properties."""
     properties = _read_properties(connection, table_id, statistics=True)
     return {key.removeprefix(STATISTICS): value for key, value in properties.items()}
 
@@ -208,7 +210,8 @@ def _read_constraints(connection: Connection, table_id: int) -> tuple[Constraint
 
 
 def _constraint_of_row(row: Row[Any]) -> Constraint:
-    """Make the constraint of a row of KEY_CONSTRAINTS."""
+    """Make the constraint of a row of KEY_CONSTRAINTS. Without flags it is enforced, and not relied
+    on."""
     bits = _ENABLED if row.ENABLE_VALIDATE_RELY is None else row.ENABLE_VALIDATE_RELY
     return Constraint.from_body(
         row.CONSTRAINT_NAME, _KINDS[row.CONSTRAINT_TYPE], row.DEFAULT_VALUE,

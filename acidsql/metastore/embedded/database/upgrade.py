@@ -20,8 +20,8 @@ _ALEMBICS = "alembic_version"
 
 
 def is_up_to_date(connection: Connection) -> bool:
-    """Whether the database is a metastore of acidsql with the present schema. False, too, if a
-    table is missing."""
+    """Whether the database is a metastore of acidsql with exactly the present schema version; other
+    tables are not looked at. False, too, if the table VERSION is missing or cannot be read."""
     question = select(VERSION.c.SCHEMA_VERSION, VERSION.c.VERSION_COMMENT)
     try:
         row = connection.execute(question).first()
@@ -76,8 +76,9 @@ def _stored_version(connection: Connection) -> int:
 
 
 def _is_barely_begun(connection: Connection, names: set[str]) -> bool:
-    """Whether a process died before it wrote VERSION's row. Only MySQL and MariaDB, where DDL
-    commits by itself, can be in this state."""
+    """Whether a process died before it wrote VERSION's row: on MySQL or MariaDB, where DDL commits
+    by itself, there are no tables but VERSION and Alembic's own, and both are empty. Always False
+    for other databases."""
     if connection.dialect.name not in ("mysql", "mariadb") or not names <= {_ALEMBICS, "VERSION"}:
         return False
     quote = connection.dialect.identifier_preparer.quote

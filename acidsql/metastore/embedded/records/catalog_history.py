@@ -64,7 +64,8 @@ def find(
     connection: Connection, txn_id: int, snapshot: ValidTxnList, name: TableName
 ) -> list[CatalogChange]:
     """Return the changes of the catalog that others made to a name and that a snapshot does not
-    see, oldest first. The partition is None if the name means something else now.
+    see, oldest first. The partition is None if the name means something else now; user, host and
+    statement are "" if the transaction is forgotten.
 
     A change that the snapshot does not see came after the transaction began. So the change's commit
     id, the highest transaction number at that time, is at least the transaction's own number.

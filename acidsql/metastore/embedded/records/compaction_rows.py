@@ -174,8 +174,8 @@ def end(
     now_ms: int,
     message: str | None = None,
 ) -> None:
-    """Move an entry of the queue (``row``) into the history, in a final state. A ``message``
-    replaces the entry's own; None keeps it."""
+    """Move an entry of the queue (``row``) into the history, in a final state, with all columns
+    that both have. A ``message``, which is cut, replaces the entry's own; None keeps it."""
     values = {f"CC_{name}": row._mapping[f"CQ_{name}"] for name in _COMMON_COLUMNS}
     values |= {"CC_STATE": state.value, "CC_END": now_ms}
     if message is not None:

@@ -80,7 +80,8 @@ def may_look() -> ColumnElement[bool]:
 
 
 def is_due(connection: Connection, now_ms: int, interval_ms: int) -> bool:
-    """Whether the last housekeeping is at least ``interval_ms`` ago, or none is known."""
+    """Whether the last housekeeping is at least ``interval_ms`` ago, lies in the future because the
+    clock was set back, or is not known."""
     query = select(AUX.MT_KEY2).where(AUX.MT_KEY1 == HOUSE_KEEPER)
     last_ms = connection.execute(query).scalar()
     # If the clock was set back, the last time may lie in the future. Then it does not count.

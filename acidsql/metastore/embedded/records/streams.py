@@ -76,11 +76,12 @@ class EmbeddedStreams:
 
 def record_batch(connection: Connection, txn: Row[Any], new: NextBatch, now_ms: int) -> None:
     """Write a batch into the ledger, in the store transaction that commits its rows: over the entry
-    ``new.after``, or as a new entry if that is None. ``txn``: the transaction's row of TXNS.
+    ``new.after``, whose sink becomes the batch's text, or as a new entry if that is None. ``txn``:
+    the transaction's row of TXNS.
 
     Raises:
-        StreamError: STREAM_TAKEN_OVER: the entry has changed since the session looked, or there is
-            one now.
+        StreamError: STREAM_TAKEN_OVER: the entry has another version or run than when the session
+            looked, or there is one now.
     """
     batch = new.batch
     values = {

@@ -121,14 +121,14 @@ def record_versions(
     now_ms: int,
 ) -> None:
     """Insert the changes of a transaction into TABLE_VERSIONS, in the store transaction that
-    commits them. Raise CatalogError if a table is missing.
+    commits them, each with its own TV_ID. Raise CatalogError if a table is missing.
 
     Args:
         connection: The connection of the store transaction.
         txn: The transaction's row of TXNS.
         changes: The changes, in the order of the statements.
-        created: The table that the transaction creates. If no statement has written to it, its
-            first version is the empty table.
+        created: The table that the transaction creates. If no statement has written to it, a change
+            CREATE TABLE is inserted, too: its first version is the empty table.
         components: The operations that the transaction has recorded, with its write ids.
         now_ms: The time.
     """
