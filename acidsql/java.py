@@ -1,8 +1,10 @@
 """Finds or installs a Java for PySpark, with the standard library only.
 
 ``python -m acidsql.java`` prints the JAVA_HOME to use. If there is no usable Java, it installs one
-first; ``make`` calls it. PySpark 4 needs Java 17 or newer *with the module jdk.incubator.vector*:
-PySpark's launcher names the module, and a trimmed runtime without the module does not start.
+first; ``make`` calls it. The functions ``_install_…`` raise an error if they fail; the message to
+the user begins with the docstring of the function. PySpark 4 needs Java 17 or newer *with the
+module jdk.incubator.vector*: PySpark's launcher names the module, and a trimmed runtime without the
+module does not start.
 """
 
 from __future__ import annotations
@@ -156,7 +158,7 @@ def _homes_below(directory: Path) -> list[Path]:
 
 
 def _install_temurin(directory: Path) -> None:
-    """Fetching a full Temurin with the package install-jdk."""
+    """Fetching a full Temurin into the directory with the package install-jdk."""
     _say(f"No usable Java found: fetching Temurin {LEAST_VERSION} into {directory} …")
     jdk = importlib.import_module("jdk")
     directory.mkdir(parents=True, exist_ok=True)
@@ -164,7 +166,7 @@ def _install_temurin(directory: Path) -> None:
 
 
 def _install_package(directory: Path) -> None:
-    """Asking apt-get for a package."""
+    """Asking apt-get, as root, for a package with Java."""
     del directory
     apt = shutil.which("apt-get")
     if apt is None or not hasattr(os, "geteuid") or os.geteuid() != 0:

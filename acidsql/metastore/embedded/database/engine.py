@@ -233,7 +233,8 @@ def _open_engine(dialect: Dialect, url: str, url_for_messages: str, busy_timeout
 
 def _url_for_messages(url: str) -> str:
     """Return the URL for messages and logs: without the password and the options that do not say
-    where the database is. A URL of SQLite stays as it is."""
+    where the database is. A URL of SQLite stays as it is. A text that SQLAlchemy cannot parse loses
+    all before its last ``@`` but the scheme, and all options."""
     if url.startswith("sqlite"):
         return url
     try:
