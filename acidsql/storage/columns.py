@@ -27,8 +27,9 @@ def quoted_path(parts: Iterable[str]) -> str:
 def literal(text: str) -> str:
     """Return a text as a string literal in Spark's SQL. The text may have any characters.
 
-    A text with special characters is written in hexadecimal, because the meaning of a backslash
-    depends on the session (``spark.sql.parser.escapedStringLiterals``).
+    Printable ASCII without quotes, backslashes, ``$`` and ``{`` is put between single quotes. Any
+    other text becomes ``CAST(x'…' AS STRING)`` with its bytes in hexadecimal, because the meaning
+    of a backslash depends on the session (``spark.sql.parser.escapedStringLiterals``).
     """
     if text.isascii() and text.isprintable() and not set(text) & {"'", "\\", '"', "$", "{"}:
         return f"'{text}'"
@@ -36,7 +37,9 @@ def literal(text: str) -> str:
 
 
 def read_type(hive_type: str) -> str:
-    """Return the DDL type with which Spark's ORC reader reads a column of Hive's type."""
+    """Return the DDL type with which Spark's ORC reader reads a column of Hive's type; a TIMESTAMP
+    as ``timestamp_ltz``.
+    """
     # The word TIMESTAMP may mean either of Spark's timestamp types (spark.sql.timestampType).
     return spark_ddl(hive_type, timestamp="timestamp_ltz")
 
@@ -67,8 +70,9 @@ def shown_sql(expression: str, hive_type: str, *, zone_offset_micros: int | None
 
 def _shown_node_sql(sql: str, node: HiveType, zone_offset_micros: int | None, depth: int) -> str:
     """Return SQL that turns a value as read, nested too, into the value that the user sees: CHAR is
-    padded, a TIMESTAMP moved by the zone's offset in microseconds (None: not moved). A value of
-    another type stays: ``sql``. ``depth`` numbers the variables of lambdas.
+    padded, or cut, to its length; a TIMESTAMP is moved by the zone's offset in microseconds and
+    becomes a TIMESTAMP_NTZ (an offset of None: it stays). A value of another type stays: ``sql``.
+    ``depth`` numbers the variables of lambdas.
     """
     if not (node.holds("char") or (zone_offset_micros is not None and node.holds("timestamp"))):
         return sql
@@ -88,14 +92,15 @@ def _shown_node_sql(sql: str, node: HiveType, zone_offset_micros: int | None, de
 
 
 def nested_sql(sql: str, node: HiveType, convert, depth: int) -> str:  # type: ignore[no-untyped-def]
-    """Return SQL that rebuilds an array, map or struct with each element, key, value or field
-    converted. NULL stays NULL.
+    """Return SQL that rebuilds an array (``transform``), map (``map_from_arrays``) or struct
+    (``named_struct``) with each element, key, value or field converted. NULL stays NULL.
 
     Args:
         sql: SQL of the value.
         node: The value's type, which is nested.
         convert: ``(sql, type, depth) -> sql`` for one part. The depth numbers the variables of
-            lambdas, because a variable must not hide another.
+            lambdas, because a variable must not hide another. Below an array or map it is greater
+            by one, in a struct's field the same.
         depth: The depth of this value.
     """
     x = f"__acidsql_x{depth}"

@@ -55,8 +55,8 @@ RECORD_SCHEMA = pa.schema([(RECORD, pa.string())])
 
 
 def are_keys_alone(columns: Iterable[str]) -> bool:
-    """Whether events with these columns are row ids without the user's columns. They can only
-    delete rows.
+    """Whether events with these columns are row ids without the user's columns: all of the columns
+    are columns of ``KEY_SCHEMA``. Such events can only delete rows.
     """
     return set(columns) <= set(KEY_SCHEMA.names)
 
@@ -73,17 +73,21 @@ class WriteMode(Enum):
 
     @classmethod
     def of_insert(cls, *, is_overwrite: bool) -> WriteMode:
-        """The mode of a statement that only inserts rows into an existing table."""
+        """The mode of a statement that only inserts rows into an existing table: OVERWRITE or
+        INSERT.
+        """
         return cls.OVERWRITE if is_overwrite else cls.INSERT
 
     @property
     def is_merge(self) -> bool:
-        """Whether a row that is changed twice is an error of MERGE's."""
+        """Whether the statement is a MERGE, of either mode."""
         return self in (WriteMode.MERGE, WriteMode.MERGE_WITH_REPEATS)
 
     @property
     def has_deletes(self) -> bool:
-        """Whether there are delete events, so that a query has ``KEYS`` and ``ACTION``."""
+        """Whether there may be delete events (CHANGE or a MERGE), so that a query has ``KEYS`` and
+        ``ACTION``.
+        """
         return self is WriteMode.CHANGE or self.is_merge
 
 

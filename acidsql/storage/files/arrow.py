@@ -25,8 +25,8 @@ class ArrowFileSystem(FileSystem):
         self._arrow, self._root = arrow, root
 
     def _arrow_path(self, path: str) -> str:
-        """Return the path as Arrow wants it: without this file system's root, or else without a
-        ``scheme:``; ``/`` if nothing is left.
+        """Return the path as Arrow wants it: without this file system's root, or else with one
+        ``/`` in place of a ``scheme:`` and the slashes after it; ``/`` if nothing is left.
         """
         if self._root and path.startswith(self._root):
             path = path[len(self._root) :]
@@ -35,7 +35,9 @@ class ArrowFileSystem(FileSystem):
         return path or "/"
 
     def list(self, path: str) -> list[Entry]:
-        """List the children of a directory, sorted by name. Raises FileNotFoundError."""
+        """List the children of a directory, sorted by name. Children that are gone meanwhile are
+        left out. Raises FileNotFoundError.
+        """
         inside = self._arrow_path(path)
         with self._file_not_found_errors(path):
             infos = self._arrow.get_file_info(pafs.FileSelector(inside))
@@ -77,8 +79,8 @@ class ArrowFileSystem(FileSystem):
             return cast(BinaryIO, self._arrow.open_input_file(self._arrow_path(path)))
 
     def rename(self, source: str, target: str) -> None:
-        """Move a file or a directory. Raises FileExistsError if the target exists. The test and the
-        move are two steps.
+        """Move a file or a directory. Raises FileExistsError if the target exists, and
+        FileNotFoundError without a source. The test and the move are two steps.
         """
         # HDFS itself refuses an existing file, but moves *into* an existing directory.
         if self.exists(target):
@@ -100,8 +102,9 @@ class ArrowFileSystem(FileSystem):
 
     @contextmanager
     def _file_not_found_errors(self, path: str) -> Iterator[None]:
-        """Turn the block's OSError into FileNotFoundError if ``path`` does not exist: HDFS raises
-        an input/output error then.
+        """Raise a FileNotFoundError that names ``path`` in place of the block's FileNotFoundError,
+        and of any other OSError if ``path`` does not exist: HDFS raises an input/output error
+        then. Other errors pass.
         """
         try:
             yield
@@ -115,8 +118,8 @@ class ArrowFileSystem(FileSystem):
         return not self.exists(path)
 
     def remove_empty_directory(self, path: str) -> bool:
-        """Delete a directory if it is empty, in two steps. Return False if it is not empty, or
-        missing.
+        """Delete a directory if it is empty, in two steps, and return True. Return False if it is
+        not empty, or missing.
         """
         if not self.exists(path) or self.list_if_there(path):
             return False

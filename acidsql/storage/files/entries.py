@@ -42,7 +42,7 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
         it is a directory, and whether Hive 3.1 marks it as a base of a compaction.
 
     Raises:
-        FileNotFoundError: The directory is missing, or it changed again at every attempt.
+        FileNotFoundError: The directory is missing, or it changed again at each of ten attempts.
         FormatError: A file has the name of a base or delta, or a base's marker is damaged.
     """
     for look in range(_LOOKS):
@@ -60,8 +60,9 @@ def visible_entries(fs: FileSystem, path: str) -> tuple[list[Entry], list[Child]
 def is_lone_half(fs: FileSystem, entry: Entry, names: Collection[str]) -> bool:
     """Whether a directory is one half of a pair, and the other half is not among these names.
 
-    The function lists the directory to find the mark of a half, but only if its name may be that of
-    a half. False for a file and a base.
+    A half is a delta or delete delta without a statement id in its name, and with the mark of a
+    half in it. The function lists the directory to find this mark, but only if the name fits and
+    the other half is missing. False for a file, a base and any other directory.
 
     Raises:
         FileNotFoundError: The directory is gone; a worker may have moved the half away.

@@ -52,7 +52,9 @@ def filesystem_for(location: str) -> FileSystem:
 
 @contextmanager
 def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
-    """For tests: inside the block, ``filesystem_for`` gives ``wrapper(file system)``."""
+    """For tests: inside the block, ``filesystem_for`` gives ``wrapper(file system)``, in all
+    threads of this process. In nested blocks only the innermost wrapper counts.
+    """
     _wrapper.append(wrapper)
     try:
         yield
@@ -63,8 +65,9 @@ def wrap_filesystems(wrapper: Wrapper) -> Iterator[None]:
 def _unwrapped_filesystem(location: str) -> FileSystem:
     """Return the file system of a location, without the wrapper that a test may have installed.
 
-    An object store is opened with the settings that this process or task has now. Raises
-    UnsupportedError and SettingError as ``filesystem_for`` does.
+    A path of ``memory.new_directory`` in this process gives ``MEMORY``. An object store is opened
+    with the settings that this process or task has now, unless it is open with the same ones.
+    Raises UnsupportedError and SettingError as ``filesystem_for`` does.
     """
     scheme, root = scheme_and_root(location)
     if scheme in OBJECT_STORES:
@@ -95,7 +98,8 @@ def _open_local_or_hdfs(scheme: str, root: str) -> FileSystem:
 
 @lru_cache(maxsize=16)
 def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -> FileSystem:
-    """Open an object store with these settings (pairs of name and value). Opened ones are kept.
+    """Open an object store with these settings (pairs of name and value), and return a GoogleStore
+    for ``gs``, else an ObjectStore. Opened ones are kept. ``root`` is ``scheme://authority``.
 
     Raises SettingError if the path names no bucket, or the store cannot be opened.
     """
@@ -128,8 +132,8 @@ def _open_hdfs(address: SplitResult) -> pafs.FileSystem:
 
 
 def _need_hdfs(default: pafs.FileSystem) -> None:
-    """Raise SettingError if the default file system is no HDFS that answers. Without a
-    configuration it is this machine's disk.
+    """Raise SettingError if the default file system does not answer a request for a list as HDFS
+    does. Without a configuration it is this machine's disk, which answers with an error.
     """
     try:
         default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))

@@ -37,8 +37,8 @@ def no_such_file_error(path: str) -> FileNotFoundError:
 
 
 def length_of(file: BinaryIO) -> int:
-    """Return the size of an open file in bytes, without a request to an object store. The position
-    in a file that is not Arrow's moves to its end.
+    """Return the size of an open file in bytes, without a request to an object store. Arrow's files
+    are asked for their ``size()``. In any other file the position moves to the end.
     """
     size = getattr(file, "size", None)  # Arrow's files: on GCS none can be at its own end
     return file.seek(0, os.SEEK_END) if size is None else int(size())

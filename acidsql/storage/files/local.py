@@ -69,7 +69,8 @@ class LocalFileSystem(FileSystem):
 
     def rename(self, source: str, target: str) -> None:
         """Move a file or directory; raise FileExistsError if the target exists. A file gets its new
-        name before it loses the old one.
+        name before it loses the old one. A directory is tested and moved in two steps, and replaces
+        an empty one that somebody makes between them.
         """
         old, new = plain_path(source), plain_path(target)
         if os.path.isdir(old):
@@ -90,8 +91,9 @@ class LocalFileSystem(FileSystem):
         os.rename(plain_path(source), new)
 
     def delete_directory(self, path: str) -> None:
-        """Delete a directory, or a link to one, with all its contents; nothing behind a link. It
-        may be missing, and others may delete it or write to it at the same time.
+        """Delete a directory with all its contents. A link, as ``path`` or inside, is deleted
+        itself, and nothing behind it. The directory may be missing. Others may delete it at the
+        same time: the deletion is tried again until the path is gone.
         """
         while self.exists(path):
             with suppress(FileNotFoundError):  # somebody else deletes it, too
@@ -104,8 +106,8 @@ class LocalFileSystem(FileSystem):
         os.unlink(plain_path(path))
 
     def remove_empty_directory(self, path: str) -> bool:
-        """Delete a directory in one step if it is empty. Return False if it is not empty, or
-        missing.
+        """Delete a directory in one step if it is empty, and return True. Return False if it is not
+        empty, or missing.
         """
         try:
             os.rmdir(plain_path(path))
@@ -128,8 +130,8 @@ def real_location(location: str) -> str:
     """Return the real path of a location: absolute, without links. Locations are stored in this
     form.
 
-    A scheme ``file:`` stays. For a location that is not on this machine, return the normal form of
-    the text.
+    A scheme ``file:`` stays, without a host. For a location that is not on this machine, return the
+    normal form of the text: without ``..``, ``//`` and a ``/`` at the end.
     """
     if not is_local(location):
         return normal(location)
@@ -139,7 +141,8 @@ def real_location(location: str) -> str:
 
 def real_locations(locations: Iterable[str]) -> Iterator[str]:
     """Yield ``real_location`` of each location, in order. This is fast if most of them have the
-    same parent directory.
+    same parent directory: the real path of a parent is looked up once, and then only whether the
+    location itself is a link.
     """
     above = cache(real_location)
     for location in locations:

@@ -64,8 +64,8 @@ def is_in_memory(path: str) -> bool:
 
 
 def new_directory() -> str:
-    """Make an empty directory in memory, and return its path. ``MEMORY.delete_directory`` frees
-    it.
+    """Make an empty directory in memory, and return its path, ``acidsql-memory:/`` and a random
+    name. ``MEMORY.delete_directory`` frees it.
     """
     path = f"{SCHEME}:/{uuid.uuid4().hex}"
     _files[path] = {}

@@ -50,7 +50,8 @@ def translate_file_errors() -> None:
     """Make Spark raise SnapshotTooOldError, from now on, if a file of an ACID directory is gone,
     and FormatError if it is damaged.
 
-    This changes PySpark in this process. A second call changes nothing.
+    This changes PySpark in this process: its own function and, if a session of Spark Connect has
+    been made, that of Spark Connect. A function that was changed by an earlier call stays.
     """
     _wrap_convert_exception(captured, lambda error: error)
     # PySpark imports this module together with the first session of Spark Connect.
@@ -113,9 +114,15 @@ def _error_in_reply(
 def _translated_error(error: Any) -> AcidSqlError | None:
     """Return the acidsql error that stands for a Java exception, or None.
 
-    It is made of the first exception in the chain of causes that is about a missing or damaged file
-    of an ACID directory, or has an acidsql error of a Python task in its message. None if there is
-    no such exception, if the network or the store caused it, or if ``error`` is None.
+    It is made of the first message in the chain of causes that tells one of these things:
+    - Spark failed to read a file in an ACID directory. The file is gone (SnapshotTooOldError), has
+      a column of another type or is damaged (FormatError); None if the network, the store or the
+      file system caused the failure.
+    - A Python task raised FormatError or SnapshotTooOldError. The last such error in the traceback
+      is made anew, with its words, condition and SQLSTATE.
+    - A Python task did not find a file in an ACID directory (SnapshotTooOldError).
+
+    None if no message does so, or ``error`` is None.
     """
     while error is not None:
         message = str(error.getMessage())
@@ -158,8 +165,9 @@ def _type_mismatch_error(path: str, message: str) -> FormatError | None:
 
 
 def _unreadable_file_error(path: str, error: Any) -> FormatError | None:
-    """Return the FormatError for a file that cannot be read, with the message of the last cause of
-    a Java exception. None if the network, the store or the file system caused the exception.
+    """Return the FormatError for a file that cannot be read, with the class and the first line of
+    the message of the last cause of a Java exception. None if the exception or a cause of it has a
+    class of the network, the store or the file system, or says that a stream is closed.
     """
     while True:
         kind, cause = str(error.getClass().getName()), error.getCause()

@@ -50,8 +50,8 @@ class ObjectStore(ArrowFileSystem):
 
     def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
         """List all objects below some directories of ``location`` now, and return a file system
-        that answers from these lists. Many directories are listed as one, the whole ``location``.
-        Raises FileNotFoundError if a directory is missing.
+        that answers from these lists. If they are more than 16, the whole ``location`` is listed
+        instead. Raises FileNotFoundError if a directory to be listed is missing.
         """
         paths = [f"{location}/{name}".rstrip("/") for name in below]
         if len(paths) > THREADS:  # otherwise they are listed at the same time
@@ -175,8 +175,9 @@ class _CachedListings(FileSystem):
         return any(path == root or path.startswith(f"{root}/") for root in self._roots)
 
     def list(self, path: str) -> list[Entry]:
-        """Return the children of a directory, sorted by name. For a directory that is not below a
-        root, ask the store. Raises FileNotFoundError.
+        """Return the children of a directory, sorted by name. For a directory that is neither a
+        root nor below one, ask the store. Raises FileNotFoundError if the earlier list has nothing
+        in the directory, or the store does not know it.
         """
         if not self._is_listed(path):
             return self._fs.list(path)

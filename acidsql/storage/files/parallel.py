@@ -20,7 +20,8 @@ _PATIENCE_S = 0.02  # shorter waits do not count: a thread may also wait for a p
 
 def map_ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
     """Yield the results of ``work`` for the items, in order. While the caller uses a result,
-    threads work on the next eight items. An error of ``work`` is raised at its item.
+    eight threads work on the next eight items. An error of ``work`` is raised at its item, and ends
+    the iteration. Items are taken only as they are needed.
     """
     work = recorded_in_threads(work)
     with ThreadPoolExecutor(_AHEAD) as pool:
@@ -34,13 +35,14 @@ def map_ahead(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> Itera
 
 
 def run_in_threads(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """Call ``work`` for each item, and return the results in order. If ``work`` waits, threads
-    share the items.
+    """Call ``work`` for each item, and return the results in order. If ``work`` waits, up to 16
+    threads share the items.
 
     Threads take turns at the interpreter. Work that never waits (because the file system has all
     data in memory) takes three times as long in several threads. So the work begins in the calling
-    thread, and goes into threads once it has waited for more than four fifths of the time. (In a
-    busy process, half of the time may be waiting for the interpreter or a processor.)
+    thread. It goes into threads once it has waited for more than four fifths of the time, and for
+    more than 20 ms, if at least two items are left. (In a busy process, half of the time may be
+    waiting for the interpreter or a processor.)
 
     Raises:
         Exception: The error of the first item that failed. ``work`` may have run for other items.

@@ -22,7 +22,8 @@ def discover_partitions(
     ``location``, sorted: ``p1=a/p2=1``; [""] without partition columns.
 
     Only directories of all the columns, in this order, count; the columns' names may differ in
-    case. Hidden directories are left out.
+    case. Names stay as they are on disk, escapes included. Hidden directories and empty files are
+    left out. A broken link counts, and so does any file with a size, so that listing it fails.
 
     Args:
         list_children: The file system's ``list``; ``list_if_there`` if directories may be missing.
@@ -31,7 +32,7 @@ def discover_partitions(
         map_level: Lists the directories of one level: ``map``, or the one of a pool of threads.
 
     Raises:
-        SnapshotTooOldError: A directory is missing.
+        SnapshotTooOldError: ``list_children`` raised FileNotFoundError: a directory is missing.
     """
     partitions = [""]
     for column in columns:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 def size_text(number: int) -> str:
-    """Return a number of bytes as short text, ``1.5 MB``. A kB is 1000 bytes."""
+    """Return a number of bytes as short text: ``999 B``, ``1.5 MB``, ``15 MB``. A number below 10
+    has one decimal, except bytes. A kB is 1000 bytes; the largest unit is GB.
+    """
     value = float(number)
     for unit in ("B", "kB", "MB", "GB"):
         if value < 1000 or unit == "GB":

@@ -58,11 +58,13 @@ def azure_conf(conf: Mapping[str, str], authority: str) -> HadoopConf:
 
 
 def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.AzureFileSystem`` for a container.
+    """Return the arguments of ``pyarrow.fs.AzureFileSystem`` for a container: the account's name,
+    who authenticates, and, for a host outside of ``dfs.core.windows.net``, the two ends of the
+    host's name (``dfs_storage_authority``, ``blob_storage_authority``).
 
     Raises:
-        SettingError: A setting is wrong, or Arrow cannot obey it; or the authority names no
-            container and account.
+        SettingError: A setting is wrong, or Arrow cannot obey it; or the authority is not
+            ``container@account.dfs.…``.
     """
     container, _, host = authority.partition("@")
     account, _, domain = host.partition(".")
@@ -84,8 +86,9 @@ def azure_arguments(hadoop_conf: HadoopConf, authority: str) -> dict[str, Any]:
 
 
 def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments that say as whom Arrow authenticates: a key, a SAS token, or an OAuth
-    client. Empty means that Arrow finds the credentials by itself.
+    """Return the arguments that say as whom Arrow authenticates, by ``account.auth.type``: a key
+    (SharedKey, the default), a SAS token, or an OAuth client. Empty if no type and no key is set:
+    then Arrow finds the credentials by itself.
 
     Raises SettingError if the kind of authentication is unknown, or its settings are missing.
     """
@@ -106,8 +109,8 @@ def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _sas_arguments(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]:
-    """Return the argument for a fixed SAS token. Raises SettingError if it is missing, or if a
-    class in Java should provide it.
+    """Return the argument for a fixed SAS token, ``{"sas_token": token}``. Raises SettingError if
+    ``token`` is None, or if a class in Java should provide it.
     """
     if (hadoop_conf.text("sas.token.provider.type") or _FIXED_SAS) != _FIXED_SAS:
         raise hadoop_conf.setting_error(
@@ -122,8 +125,9 @@ def _sas_arguments(hadoop_conf: HadoopConf, token: str | None) -> dict[str, Any]
 
 
 def _oauth_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments for OAuth: id, secret and tenant of a client; a managed identity's id,
-    if it is set; nothing for a workload identity.
+    """Return the arguments for OAuth, by the provider: ``client_id``, ``client_secret`` and
+    ``tenant_id`` (the first part of the endpoint's path) of a client; the ``client_id`` of a
+    managed identity, if it is set; nothing for a workload identity.
 
     Raises SettingError for another provider, or if the client's settings are missing.
     """

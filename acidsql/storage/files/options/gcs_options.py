@@ -36,7 +36,8 @@ def gcs_conf(conf: Mapping[str, str]) -> HadoopConf:
 
 
 def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.GcsFileSystem``.
+    """Return the arguments of ``pyarrow.fs.GcsFileSystem``: who authenticates, the project and
+    another server's address if they are set, and one minute as the limit of retries.
 
     Raises:
         SettingError: A setting is wrong, or Arrow cannot obey it.
@@ -61,11 +62,12 @@ def gcs_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments that say as whom Arrow authenticates: anonymous, or an impersonated
-    account. Empty means that Arrow finds the credentials by itself.
+    """Return the arguments that say as whom Arrow authenticates: ``anonymous`` for UNAUTHENTICATED,
+    or the impersonated account, ``target_service_account``. Empty means that Arrow finds the
+    credentials by itself.
 
     Raises SettingError for a key file that GOOGLE_APPLICATION_CREDENTIALS does not name, and for an
-    unknown ``auth.type``.
+    ``auth.type`` that is unknown, or wants a key file where none is set.
     """
     kind, file = (hadoop_conf.text("auth.type") or "").upper(), hadoop_conf.text(_KEY_FILE)
     if kind == "UNAUTHENTICATED":
@@ -86,8 +88,9 @@ def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _endpoint_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments for another server than Google's; none if no URL is set. Raises
-    SettingError if the URL has no host, or its scheme is not http or https.
+    """Return the arguments for another server than Google's, ``endpoint_override`` (host and port)
+    and ``scheme``; none if no URL is set. Raises SettingError if the URL has no host, or its scheme
+    is not http or https.
     """
     root_url = hadoop_conf.text("storage.root.url")
     if root_url is None:

@@ -36,8 +36,8 @@ class HadoopConf:
         self._names_read: set[str] = set()
 
     def text(self, name: str) -> str | None:
-        """Return a setting's value; None if it is unset. The setting counts as read: see
-        ``unread_names``.
+        """Return a setting's value without blanks around it; None if it is unset, or blank. The
+        setting counts as read: see ``unread_names``.
         """
         self._names_read.add(name)
         return self._settings[name][1].strip() or None if name in self._settings else None
@@ -50,7 +50,7 @@ class HadoopConf:
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return a setting as a boolean; ``default`` if it is unset. Raises SettingError if it is
-        neither true nor false.
+        neither true nor false, in any case.
         """
         flag_text = (self.text(name) or str(default)).lower()
         if flag_text not in ("true", "false"):
@@ -69,10 +69,10 @@ class HadoopConf:
         return int(digits)
 
     def seconds(self, name: str) -> float | None:
-        """Return a duration in seconds; without a unit it is in milliseconds. None if it is unset
-        or 0.
+        """Return a duration in seconds. The setting is a whole number and a unit, ms, s, m or h;
+        without a unit it is in milliseconds. None if it is unset or 0.
 
-        Raises SettingError if it is no duration.
+        Raises SettingError if it is no such duration.
         """
         duration_text = self.text(name)
         if duration_text is None:
@@ -83,7 +83,8 @@ class HadoopConf:
         return int(duration[1]) * _SECONDS[duration[2].lower()] or None
 
     def refuse(self, reasons: Mapping[str, str]) -> None:
-        """Raise SettingError if one of these settings is given and not ``false``.
+        """Raise SettingError for the first of these settings that is given and not ``false``. All
+        that were looked at count as read.
 
         ``reasons``: short name → what the error says after the setting.
         """

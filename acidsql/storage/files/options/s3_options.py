@@ -104,7 +104,9 @@ def s3_conf(conf: Mapping[str, str], bucket: str) -> HadoopConf:
 def s3_arguments(
     hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for one bucket.
+    """Return the arguments of ``pyarrow.fs.S3FileSystem`` for one bucket: who authenticates, where
+    the store is, the proxy, the timeouts, ``allow_delayed_open``, and a ``tls_ca_file_path`` if the
+    environment has AWS_CA_BUNDLE.
 
     Args:
         hadoop_conf: The settings of the bucket.
@@ -143,10 +145,11 @@ def _refuse_encryption(hadoop_conf: HadoopConf) -> None:
 
 
 def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments of the first provider that finds credentials, as in Hadoop: keys,
-    ``anonymous``, or a role; empty if Arrow's own chain finds them. Raises SettingError if only
-    one half of a key is set, a provider runs in Java only, a setting names a profile, a role
-    cannot be assumed, or no provider finds credentials.
+    """Return the arguments of the first provider that finds credentials, as in Hadoop: the keys
+    (``access_key``, ``secret_key``, ``session_token``, which may be None), ``anonymous``, or those
+    of a role; empty for a provider that Arrow's own chain stands for. Raises SettingError if only
+    one half of a key is set, a provider is unknown (``_providers``), the provider of profiles gets
+    a setting that names one, a role cannot be assumed, or no provider finds credentials.
     """
     keys = {
         "access_key": hadoop_conf.text("access.key"),
@@ -179,8 +182,8 @@ def _authentication_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
     """Return the provider classes that a setting lists, or Hadoop's default, up to and including
-    the first one that Arrow's own chain stands for. Raises SettingError if a class before the
-    end is known to run in Java only.
+    the first one that Arrow's own chain stands for. Raises SettingError if one of the classes up to
+    there is none that this module knows: it counts as one that runs in Java only.
     """
     setting_text = hadoop_conf.text(setting)
     classes = (
@@ -203,9 +206,11 @@ def _providers(hadoop_conf: HadoopConf, setting: str) -> list[str]:
 
 
 def _role_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the arguments to assume a role. Raises SettingError if no role is named, if a setting
-    narrows it or names another STS, or if the keys for it are settings: Arrow takes them from
-    the environment, a profile or the instance only.
+    """Return the arguments to assume a role: ``role_arn``, ``session_name`` and ``external_id``
+    (None if unset). Raises SettingError if no role is named, if a setting narrows it or names
+    another STS, or if the keys for it are settings: Arrow takes them from the environment, a
+    profile or the instance only. So the first provider for the role, apart from that of keys that
+    are not set, must be one of these.
     """
     arn = hadoop_conf.text("assumed.role.arn")
     if arn is None:
@@ -237,10 +242,13 @@ def _role_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 def _endpoint_arguments(
     hadoop_conf: HadoopConf, bucket: str, resolve: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return the arguments that lead to the store: for AWS the region alone; for another host the
-    host, scheme, region, and whether the bucket stands in the host's name.
+    """Return the arguments that lead to the store. Without an endpoint, and for AWS's own host or
+    that of a region, it is ``region`` alone. For another host they are ``endpoint_override`` (host
+    and port), ``scheme``, ``region`` and ``force_virtual_addressing`` (the bucket stands in the
+    host's name). The region is that of the settings, else of the host's name, else of the
+    environment; after these AWS is asked, and another host gets ``us-east-1``.
 
-    Raises SettingError if the endpoint is no host or URL of one, or if the region is unknown.
+    Raises SettingError if the endpoint is no host or URL of one, or AWS does not tell the region.
     """
     endpoint, is_secure = (
         hadoop_conf.text("endpoint"),
@@ -305,14 +313,17 @@ def _is_address(host: str) -> bool:
 
 
 def _is_host_name(bucket: str) -> bool:
-    """Whether a bucket's name can be the first part of a host's name: it has no dot or capital."""
+    """Whether a bucket's name can be the first part of a host's name: 3 to 63 lower-case letters,
+    digits and hyphens, with no hyphen at an end.
+    """
     return _IN_HOST.fullmatch(bucket) is not None
 
 
 def _proxy_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the argument for a proxy, with its login; empty if no ``proxy.host`` is set. Raises
-    SettingError, even then, for a port that is no positive number or a switch that is no
-    boolean.
+    """Return the argument for a proxy, ``proxy_options``: scheme, host, port (by default 443, or 80
+    if the store is spoken to without TLS), and a login if a user is set; empty if no ``proxy.host``
+    is set. Raises SettingError, even then, for a port that is no positive number or a
+    ``proxy.ssl.enabled`` that is no boolean.
     """
     host, is_secure = hadoop_conf.text("proxy.host"), hadoop_conf.flag("proxy.ssl.enabled")
     user, password = hadoop_conf.text("proxy.username"), hadoop_conf.text("proxy.password")
@@ -331,8 +342,9 @@ def _proxy_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
 
 
 def _timeout_arguments(hadoop_conf: HadoopConf) -> dict[str, Any]:
-    """Return the timeouts in seconds, with defaults, and a retry strategy if the number of attempts
-    is set. Raises SettingError if a setting is no duration, or no positive number.
+    """Return ``request_timeout`` and ``connect_timeout`` in seconds, by default 200 and 10, and a
+    ``retry_strategy`` if the number of attempts is set. Raises SettingError if a setting is no
+    duration, or no positive number.
     """
     attempts = hadoop_conf.positive_integer("attempts.maximum")
     limits: dict[str, Any] = {

@@ -57,8 +57,10 @@ def _task() -> Any | None:
 
 @lru_cache(maxsize=1)
 def _task_settings(task: Any) -> Mapping[str, str]:
-    """Return the object stores' settings, name → value, from the properties of a running task:
-    those that the driver handed over, or else those of Spark's own conf. The last task's are kept.
+    """Return the object stores' settings, name → value, from the properties of a running task. If
+    the driver has handed over a list of names, the settings are these, each with the value that the
+    driver gave or else Spark's conf (``spark.hadoop.…``); without a list, all of Spark's conf. The
+    last task's settings are kept.
     """
     properties = getattr(task, "_localProperties", None) or {}
     if NAMES in properties:
@@ -143,7 +145,8 @@ def _warn_of_ignored_settings(place: str, names: tuple[str, ...]) -> None:
 
 
 def _need_bucket(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
-    """Raise an error unless the bucket is there. A missing one would read as an empty table.
+    """Raise an error unless the bucket is there, or can at least be listed. A missing one would
+    read as an empty table.
 
     Raises:
         SettingError: There is no such bucket.
@@ -164,8 +167,9 @@ def _need_bucket(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: H
 
 
 def _unopened_store_error(place: str, message: str) -> SettingError:
-    """Return the error for a store that cannot be opened, with advice by the words of the message.
-    If the store does not answer, the condition is OBJECT_STORE_UNAVAILABLE.
+    """Return the error for a store that cannot be opened, with advice by the words of the message:
+    an expired token, a wrong clock, another region, a refusal, or else a look at the settings. If
+    the words say that the store does not answer, the condition is OBJECT_STORE_UNAVAILABLE.
     """
     if "ExpiredToken" in message or "EXPIRED_TOKEN" in message:
         advice = "The session token has expired. Set new keys, and call acidsql.connect again."
