@@ -75,7 +75,8 @@ class OrcBatches:
         """Check all stripes, then yield the rows in batches, in the file's order; no empty batch.
 
         The batches have the file's column names, and timestamps in microseconds without a zone.
-        When the iteration ends, the file may be closed. Raises FormatError for a damaged file.
+        When the iteration ends, nothing reads the file any more, and it may be closed. A damaged
+        file raises FormatError, or an error of a decoder's, see ``damage.naming_damage``.
         """
         stripes, rows_left = (stripe for stripe in self.footer.stripes if stripe.rows), 0
         moments: Moments | None = None
@@ -104,8 +105,8 @@ class OrcBatches:
 
     def _unfinished_batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches as Arrow's dataset reads them with the changed footer: columns are
-        named by position, and timestamps are BIGINTs. ``_finish_batch`` makes the user's batches of
-        them.
+        named by position, and timestamps are BIGINTs. A batch may be empty, and has at most as many
+        rows as ``_batch_rows`` says. ``_finish_batch`` makes the user's batches of them.
         """
         # Imported here because few tasks read files in Python.
         from pyarrow import dataset
@@ -133,10 +134,11 @@ class OrcBatches:
         return pa.RecordBatch.from_arrays(columns, names=list(root.names))
 
     def _restore_timestamps(self, array: pa.Array, number: int, moments: Moments) -> pa.Array:
-        """Return a column with timestamps, nested ones too, in the place of their BIGINTs.
+        """Return a column with timestamps, nested ones too, in the place of their BIGINTs; a column
+        without timestamps as it is.
 
         ``number``: the column's number in the file's types. The timestamps are taken from
-        ``moments``.
+        ``moments``, which then stands behind them.
         """
         if number in self._moments:
             return moments.take(number, array)
@@ -151,7 +153,9 @@ class OrcBatches:
 
 
 def _nested_type(kind: pa.DataType, parts: list[pa.Array]) -> pa.DataType:
-    """Return a nested type like ``kind``, whose parts have the types of these arrays."""
+    """Return a struct, map or list type like ``kind``, whose parts have the types of these arrays.
+    Only the fields of a struct keep their names.
+    """
     types = [part.type for part in parts]
     if pa.types.is_struct(kind):
         return pa.struct([f.with_type(own) for f, own in zip(kind, types, strict=True)])
@@ -192,8 +196,9 @@ def _footer_for_arrow(message: bytes, footer: Footer) -> bytes:
 
 
 def _batch_rows(message: bytes, footer: Footer) -> int:
-    """Return the number of rows that have about BATCH_BYTES, estimated from the file's statistics;
-    at least 1, at most BATCH_ROWS.
+    """Return the number of rows that have about BATCH_BYTES, by an estimate; at least 1, at most
+    BATCH_ROWS. The file's statistics tell how many values a column has, of 8 bytes each, and how
+    long all of its texts are (1 KiB for each if they do not tell).
     """
     columns = (as_bytes(value) for tag, value in decode_fields(message) if tag == _STATISTICS)
     size = 1
@@ -241,7 +246,8 @@ class FileHead:
         return pa.PythonFile(cast(Any, _HeadReader(self)), mode="r")
 
     def read_at(self, start: int, end: int) -> bytes:
-        """Return the bytes from ``start`` to ``end``; fewer at the end of all bytes.
+        """Return the bytes from ``start`` to ``end``; fewer at the end of all bytes. Of one of
+        Arrow's files, short pieces are read in blocks of 512 KiB, of which 16 are kept.
 
         Raises:
             FormatError: The file is shorter than it should be.
@@ -259,8 +265,8 @@ class FileHead:
             self._is_closed = True
 
     def _from_blocks(self, start: int, end: int) -> bytes:
-        """Return the file's bytes from ``start`` to ``end``, read in whole blocks, of which some
-        are kept.
+        """Return the file's bytes from ``start`` to ``end``, cut out of whole blocks: kept ones,
+        and those that are read now.
         """
         first = start // _BLOCK
         with self._blocks_lock:
@@ -268,8 +274,8 @@ class FileHead:
         return data[start - first * _BLOCK : end - first * _BLOCK]
 
     def _block(self, number: int) -> bytes:
-        """Return a block of the file by its number, and keep it; the block that was used longest
-        ago goes.
+        """Return a block of the file by its number, and keep it. If more than 16 would be kept, the
+        one that was used longest ago goes.
         """
         if number not in self._blocks:
             start = number * _BLOCK

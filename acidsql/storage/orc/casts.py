@@ -32,7 +32,9 @@ def cast_values(
 ) -> pa.Array:
     """Convert values of a file to a column's present type, as Hive's reader shows them.
 
-    Texts are cut to a CHAR's or VARCHAR's length; what is no number becomes NULL in a DOUBLE.
+    Texts are cut to a CHAR's or VARCHAR's length, and those of a CHAR lose the blanks at their end
+    in another type of text. What is no number becomes NULL in a FLOAT or DOUBLE. For all other
+    types Arrow casts the values. If the type is the same, ``array`` itself is returned.
 
     Args:
         array: The values.
@@ -56,8 +58,9 @@ def cast_values(
 
 
 def _as_text(array: pa.Array) -> pa.Array:
-    """Convert values to texts as Hive shows them: TRUE, Java's numbers (NaN becomes NULL), days and
-    timestamps; other types as Arrow casts them.
+    """Convert values to texts as Hive shows them: TRUE or FALSE, a FLOAT or DOUBLE as Java writes
+    it (NaN becomes NULL), a DECIMAL without zeros at the end of its fraction, days and timestamps;
+    other types as Arrow casts them.
     """
     kind = array.type
     if pa.types.is_boolean(kind):
@@ -74,8 +77,8 @@ def _as_text(array: pa.Array) -> pa.Array:
 
 
 def _as_double(array: pa.Array) -> pa.Array:
-    """Convert values to DOUBLE; a text that is no number of Java's becomes NULL. Raises
-    ArrowNotImplementedError for days and timestamps.
+    """Convert values to DOUBLE; true is 1, and a text that is no number of Java's becomes NULL.
+    Raises ArrowNotImplementedError for days and timestamps.
     """
     kind = array.type
     if pa.types.is_string(kind):
@@ -102,7 +105,9 @@ def _converted_values(
 
 
 def _truncate_texts(array: pa.Array, target: HiveType) -> pa.Array:
-    """Return texts cut to the length of a CHAR or VARCHAR; for a STRING the texts themselves."""
+    """Return texts cut to the length of a CHAR or VARCHAR, in characters; for a STRING the texts
+    themselves.
+    """
     if not target.parameters or (pc.max(pc.utf8_length(array)).as_py() or 0) <= (
         length := target.parameters[0]
     ):
@@ -117,8 +122,8 @@ def _decimal_text(value: Decimal) -> str:
 
 
 def _moment_text(array: pa.Array, number: pa.DataType, unit: str) -> pa.Array:
-    """Return days or microseconds since 1970 as texts, ``2020-01-31 12:00:00.5``; a fraction of a
-    second ends with its last digit that is no 0.
+    """Return days or microseconds since 1970 as texts, ``2020-01-31`` or ``2020-01-31 12:00:00.5``;
+    a fraction of a second ends with its last digit that is no 0. NULL stays NULL.
 
     ``number``: Arrow's integer type of the values; ``unit``: numpy's, ``D`` or ``us``.
     """
@@ -147,7 +152,8 @@ def _padded_moment(text: str) -> str:
 
 def java_text(value: float) -> str | None:
     """Return a DOUBLE as ``Double.toString`` of Java 19 and newer writes it: the fewest digits that
-    tell it from its neighbours. None for NaN, which Hive shows as NULL.
+    tell it from its neighbours. From 0.001 to below 10**7 it is like ``12.0``, otherwise like
+    ``1.2E10``; ``-0.0`` and ``Infinity`` are written so. None for NaN, which Hive shows as NULL.
     """
     if value != value:
         return None
@@ -177,7 +183,8 @@ def _digits(value: Decimal) -> str:
 
 def parse_double(text: str) -> float | None:
     """Return the value that ``Double.parseDouble`` of Java gives a text; None if Java would refuse
-    it.
+    the text. Blanks around the number do not count; ``1e3``, ``1.5f``, ``NaN``, ``Infinity`` and
+    hexadecimal numbers are numbers, too.
     """
     parts = _NUMBER.fullmatch(text.strip(_BLANKS))
     if parts is None:

@@ -35,9 +35,9 @@ _GONE_MESSAGES = (
 def naming_damage(path: str) -> Iterator[None]:
     """Raise FormatError with the path if the file that the block reads is damaged.
 
-    Any error of a decoder counts as damage. Errors of the file system and the object store pass: an
-    unreachable file need not be damaged. If the object store says that the file is gone, raise
-    FileNotFoundError.
+    Any error of a decoder counts as damage; a FormatError that names a path already passes. Errors
+    of the file system (with an ``errno``) and the object store pass: an unreachable file need not
+    be damaged. If the object store says that the file is gone, raise FileNotFoundError.
     """
     try:
         yield
@@ -54,8 +54,8 @@ def naming_damage(path: str) -> Iterator[None]:
 
 
 def is_gone(error: OSError) -> bool:
-    """Whether an error is an object store's, and says that there is no such object. False for an
-    error that has a number (``errno``).
+    """Whether an error has words with which an object store says that there is no such object.
+    False for an error that has a number (``errno``), as a store's never has.
     """
     return error.errno is None and any(words in str(error) for words in _GONE_MESSAGES)
 
@@ -66,7 +66,8 @@ def _is_of_store(error: OSError) -> bool:
 
 
 def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatError:
-    """Return the error for a file that is damaged, or is not of the right kind.
+    """Return the error for a file that is damaged, or is not of the right kind. Its parameters have
+    the arguments: ``path``, ``reason`` and, if it is known, ``offset``.
 
     Args:
         path: The file.
@@ -83,8 +84,8 @@ def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatEr
 
 
 def reason_of(error: FormatError) -> str:
-    """Return what is wrong with a file, without its path, for a message that already names the
-    file.
+    """Return what is wrong with a file, for a message that already names the file: the error's
+    parameter ``reason``, which has no path in it, or else the whole message.
     """
     return str(error.parameters.get("reason", error.message))
 

@@ -56,7 +56,7 @@ class EventFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add insert events with new row ids.
+        """Add insert events with new row ids. Values are cast to the types of the table's columns.
 
         Args:
             batch: The user's columns, by position.
@@ -80,7 +80,8 @@ class EventFileWriter:
         bucket_properties: npt.ArrayLike,
         row_ids: npt.ArrayLike,
     ) -> None:
-        """Add insert events that keep their row ids.
+        """Add insert events that keep their row ids. Values are cast to the types of the table's
+        columns.
 
         Args:
             batch: The user's columns, by position.
@@ -104,7 +105,7 @@ class EventFileWriter:
         row_ids: pa.Array | npt.ArrayLike,
         write_id: int | npt.ArrayLike,
     ) -> None:
-        """Add delete events.
+        """Add delete events. Their ``row``, the user's columns, is NULL.
 
         Args:
             original_write_ids: The write ids of the row ids to delete.
@@ -123,10 +124,12 @@ class EventFileWriter:
 
     def close(self) -> FileStats:
         """Write the remaining events, complete the footer, and close (and sync) the file. Return
-        the numbers of its events, bytes and stripes.
+        the numbers of its events, bytes and stripes. The footer's user metadata gets the row id of
+        each stripe's last event and the numbers of events, as Hive wants them.
 
         Raises:
-            WriteError: A value cannot be stored, or the writer lost rows.
+            WriteError: A value cannot be stored, or ORC's writer lost rows or ended a stripe
+                unnoticed.
         """
         self._pending.flush()
         inserts, deletes = self._counts[event.INSERT], self._counts[event.DELETE]

@@ -34,7 +34,9 @@ class HoldingSink:
         self._holding = True
 
     def abort(self) -> None:
-        """Close both files as they are, and forget all bytes that come from now on."""
+        """Close both files as they are, and forget all bytes that come from now on. An OSError of
+        closing the file is ignored.
+        """
         self._discarding = True
         self.held.close()
         with suppress(OSError):  # the disk may be full; the file is of no use to anybody
@@ -60,8 +62,8 @@ class HoldingSink:
     # ── what pyarrow calls ───────────────────────────────────────────────────────────────────
 
     def write(self, data: Any) -> int:
-        """Take bytes: pass them on, hold them, or after ``abort`` forget them. Return their
-        number.
+        """Take bytes: pass them on, hold them, or after ``abort`` forget them. Return their number,
+        which ``tell`` counts in each case.
         """
         if self._discarding:
             self.held_size += len(data)

@@ -55,8 +55,9 @@ def _may_be_lost(first: int, last: int) -> bool:
 
 
 def _day_ranges(footer: Footer) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last day (since 1970) of each DATE or TIMESTAMP column that has
-    values. Raises FormatError if a column has no statistics.
+    """Yield the first and the last day (since 1970) of each DATE or TIMESTAMP column, nested ones
+    too, that has values; of a TIMESTAMP see ``_timestamp_day_bounds``. Raises FormatError if such a
+    column has no statistics, or no bounds in them.
     """
     for number, node in enumerate(footer.types):
         if node.kind not in ("date", "timestamp"):
@@ -76,8 +77,9 @@ def _date_bounds(statistics: dict[int, int | bytes]) -> tuple[int, int]:
 
 
 def _timestamp_day_bounds(statistics: dict[int, int | bytes]) -> tuple[int, int]:
-    """Return the first and last day of a TIMESTAMP column, wider by a day at both ends: old writers
-    counted in their own time zone. Raises FormatError without bounds.
+    """Return the day before the first and the day after the last day of a TIMESTAMP column: old
+    writers counted in their own time zone. Bounds in UTC are taken if there are any. Raises
+    FormatError without bounds.
     """
     millis = dict(decode_fields(as_bytes(statistics.get(_TIMESTAMPS))))
     first, last = (_MIN_UTC, _MAX_UTC) if _MIN_UTC in millis else (_MIN, _MAX)

@@ -71,12 +71,13 @@ class OrcOptions:
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> OrcOptions:
-        """Return the options that a table's properties set. Properties without ``orc.`` are
-        ignored.
+        """Return the options that a table's properties set, with defaults for all others. Ignored
+        are properties without ``orc.``, and those of ORC's that make no difference to a reader.
+        ``orc.create.index=false`` sets the stride to 0, whatever it is otherwise.
 
         Raises:
-            SettingError: ORC has no such property, the value is not valid, or the property asks for
-                encryption or masking, which is not supported.
+            SettingError: ORC has no such property (written in lower case), the value is not valid,
+                or the property asks for encryption or masking, which is not supported.
         """
         values: dict[str, Any] = {}
         for key, value in properties.items():
@@ -92,8 +93,9 @@ class OrcOptions:
         """Return the numbers of the ORC columns that get a bloom filter (in pre-order, the root is
         0).
 
-        Without row indexes there are none. A name of a nested column stands for all its fields.
-        BOOLEAN columns get none.
+        Without row indexes there are none. The name of a nested column stands for all columns in
+        it, and gives no filter to itself; the case of names does not count. BOOLEAN columns get
+        none.
 
         Args:
             row: The user's columns, as one struct. Names that it does not have (any more) are
@@ -182,8 +184,8 @@ def _option_and_reader(key: str) -> tuple[str, _Read] | None:
 
 
 def _word_reader(words: tuple[str, ...]) -> _Read:
-    """Return a reader that accepts one of these words, in any case, and raises SettingError
-    otherwise.
+    """Return a reader that accepts one of these words, in any case, and returns it in lower case;
+    for any other text it raises SettingError.
     """
 
     def read(key: str, value: str) -> str:
@@ -196,7 +198,8 @@ def _word_reader(words: tuple[str, ...]) -> _Read:
 
 def _integer_reader(low: int, high: int, *, or_zero: bool = False) -> _Read:
     """Return a reader that accepts a whole number from ``low`` to ``high`` (and 0 if ``or_zero``),
-    and raises SettingError otherwise.
+    and returns it as an int; for any other text it raises SettingError. Blanks around the digits do
+    not matter.
     """
 
     def read(key: str, value: str) -> int:
@@ -210,8 +213,8 @@ def _integer_reader(low: int, high: int, *, or_zero: bool = False) -> _Read:
 
 
 def _read_block_size(key: str, value: str) -> int:
-    """Return a number of bytes, rounded up to a multiple of 64 KiB, but less than 8 MiB. Raises
-    SettingError.
+    """Return a number of bytes, rounded up to a multiple of 64 KiB, but at most 8 MiB less 64 KiB.
+    Raises SettingError unless the text is a whole number from 1 to below 8 MiB.
     """
     size: int = _integer_reader(1, _BLOCK_END - 1)(key, value)
     return min(-(-size // _BLOCK) * _BLOCK, _BLOCK_END - _BLOCK)
@@ -222,7 +225,7 @@ def _read_boolean(key: str, value: str) -> bool:
 
 
 def _read_probability(key: str, value: str) -> float:
-    """Return a number between 0 and 1, both excluded. Raises SettingError."""
+    """Return the text as a number. Raises SettingError unless it is above 0 and below 1."""
     try:
         number = float(value)
     except ValueError:

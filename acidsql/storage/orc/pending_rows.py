@@ -30,8 +30,9 @@ class PendingRows:
         return self._bytes
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. If the limits demand it, write the batches collected before, then (or
-        instead) all batches that wait, the new one included.
+        """Add a batch. The batches collected before are written first if they would have more than
+        ``most_bytes`` together with the new one. Then all that wait, the new one included, are
+        written if they have ``most_rows`` or ``most_bytes``, or more.
         """
         size = batch.nbytes
         if self._bytes + size > self._most_bytes:
@@ -43,7 +44,9 @@ class PendingRows:
             self.flush()
 
     def flush(self) -> None:
-        """Write the collected batches as one table; nothing if they have no rows."""
+        """Write the collected batches as one table, each column in one chunk; nothing if they have
+        no rows. Afterwards no batch waits.
+        """
         batches, rows = self._batches, self._rows
         self._batches, self._rows, self._bytes = [], 0, 0
         if rows:

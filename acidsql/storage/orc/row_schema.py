@@ -50,7 +50,8 @@ def arrow_type(hive_type: str | HiveType) -> pa.DataType:
     """Return the Arrow type of Hive's type, or of its text.
 
     Raises:
-        FormatError: There is no such type, or it is not supported.
+        FormatError: The text is of no type that is supported.
+        KeyError: The HiveType is of a kind that has no type in Arrow, as UNIONTYPE.
     """
     node = parse_type(hive_type) if isinstance(hive_type, str) else hive_type
     if node.kind == "decimal":
@@ -112,8 +113,8 @@ class RowSchema:
 
     def conform_for_writing(self, columns: Sequence[pa.Array]) -> list[pa.Array]:
         """Cast each array to the Arrow type of the table's column at the same position. CHAR
-        values, nested ones too, are padded with blanks. The lengths of CHAR and VARCHAR are not
-        checked: the caller's SQL has done so.
+        values, nested ones too, are padded with blanks to their length. No value is cut: whether a
+        CHAR or VARCHAR is too long is not checked, because the caller's SQL has done so.
 
         Raises:
             WriteError: The number of columns is wrong, Arrow cannot cast a value, or a timestamp's
@@ -134,7 +135,8 @@ def _conform_array(array: pa.Array, hive_type: HiveType, arrow_target: pa.DataTy
     """Cast an array, nested values too, to the Arrow type of a Hive type, and pad CHAR values.
     Lengths are not checked.
 
-    Raises ArrowInvalid if a value does not fit, or a timestamp has a zone.
+    Raises ArrowInvalid if a value does not fit, or a timestamp's type, nested too, has a zone, and
+    ArrowNotImplementedError if there is no such cast.
     """
     if _has_zone(array.type):
         raise pa.ArrowInvalid("a timestamp with a zone is no wall clock")
@@ -158,8 +160,9 @@ def _has_zone(kind: pa.DataType) -> bool:
 
 
 def exact_children(array: pa.Array) -> tuple[_Int32s | None, list[pa.Array]]:
-    """Return the offsets of a list or map (None for a struct), and the child arrays without the
-    values below a null: the fields, the elements, or the keys and values.
+    """Return the offsets of a list or map (from 0; None for a struct), and the child arrays: the
+    elements, the keys and values, or the fields. Elements, keys and values below a null are left
+    out; fields below a null are NULL.
 
     In Arrow, values below a null are undefined. But Arrow's ORC writer stores these values, and so
     shifts all later values of the column: silently wrong data (seen with pyarrow 26 for any null
@@ -250,8 +253,8 @@ def _conform_values(
     array: pa.Array, target: HiveType, calendar: int, file_type: HiveType | None = None
 ) -> pa.Array:
     """Convert values of a file, nested ones too, to the table's type. Fields of structs are matched
-    by name; missing ones are null. ``file_type``: None if it is unknown, and for parts of a nested
-    value.
+    by name; missing ones are null, surplus ones are left out. ``file_type``: None if it is unknown,
+    and for parts of a nested value.
 
     Raises ArrowInvalid, ArrowNotImplementedError or FormatError if values or fields do not fit.
     """
@@ -303,8 +306,9 @@ def places_of_fields(names: Sequence[str], own_names: Sequence[str]) -> list[int
 def _conform_leaf(
     array: pa.Array, target: HiveType, calendar: int, file_type: HiveType | None
 ) -> pa.Array:
-    """Convert values of a file that are not nested: days and timestamps to the proleptic calendar,
-    timestamps to microseconds, and other types as ``casts.cast_values`` does.
+    """Convert values of a file that are not nested: days to the proleptic calendar, unless the file
+    has it; timestamps to microseconds and to this calendar, unless the file or its timestamps have
+    it; then all values as ``casts.cast_values`` does. Values of Arrow's type null become NULLs.
 
     Raises ArrowInvalid or ArrowNotImplementedError if there is no such conversion.
     """
@@ -333,7 +337,7 @@ def _to_proleptic_days(array: pa.Array) -> pa.Array:
 
 def _to_microseconds(array: pa.Array) -> pa.Array:
     """Convert timestamps of any unit to Arrow's ``timestamp[us]``; nanoseconds are rounded down.
-    Raises ArrowInvalid if their type has a time zone.
+    Raises ArrowInvalid if their type has a time zone, or one does not fit.
     """
     if array.type.tz is not None:
         raise pa.ArrowInvalid("TIMESTAMP WITH LOCAL TIME ZONE is not supported")

@@ -59,7 +59,8 @@ def check_stripes(
         indexes: Decompress the indexes, too. A reader without a condition does not read them.
 
     Raises:
-        FormatError: A stripe is damaged.
+        FormatError: A stripe is damaged. The error has the ``offset`` of the damage, or else of the
+            stripe.
     """
     for stripe in footer.stripes:
         try:
@@ -79,7 +80,9 @@ def _check_stripe(
 ) -> None:
     """Raise FormatError if a stripe is damaged so that ORC's C++ reader would crash or never end.
 
-    ``indexes``: decompress the indexes, too.
+    Its footer must be readable and have an encoding for each column. Each stream of data must end
+    before this footer, and its chunks must be whole and not empty. Lengths of arrays, maps and
+    texts, and scales of decimals, must be possible. ``indexes``: decompress the indexes, too.
     """
     compression, room = script.compression, Counter[int]()  # for texts, by column
     footer_of_stripe = read_stripe_footer(read_at, stripe, compression)
@@ -116,7 +119,9 @@ def _check_texts(
     footer_of_stripe: StripeFooter,
     room: Counter[int],
 ) -> None:
-    """Raise FormatError if texts of a stripe are longer than the chunks of their column can be.
+    """Raise FormatError if the texts (or binaries) of a column in a stripe have more bytes together
+    than the chunks of the column can have. In a stripe of more than 1 MiB, lengths are not counted
+    if their run's header says that they are below 256.
 
     ``room``: for each column's number, the bytes that its chunks can have at most.
     """

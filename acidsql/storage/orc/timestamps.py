@@ -69,8 +69,9 @@ def _flat_children(array: pa.Array) -> Sequence[pa.Array]:
 
 def mend_file(sink: HoldingSink, message: bytes, script: PostScript) -> None:
     """Write the bytes that a sink has held back, and the file's tail, into the sink's file. In
-    these stripes, timestamps before 1970 are encoded anew in Java's form, and row indexes are left
-    out. All statistics of timestamps are left out.
+    the held stripes, timestamps before 1970 are encoded anew in Java's form, and row indexes are
+    left out. The footer gets their new places, and 0 as the stride of row indexes; all statistics
+    of timestamps are left out of the tail.
 
     Args:
         sink: Holds whole stripes, the Metadata section and the tail.

@@ -87,7 +87,9 @@ class OrcWriter:
             self._sink.hold()
 
     def write(self, table: pa.Table) -> bool:
-        """Add rows. Return True if bytes were written, so that a stripe may have ended.
+        """Add rows. Return True if pyarrow's writer has put out bytes, so that a stripe may have
+        ended. From the first timestamp on that must be mended, all bytes are held back until
+        ``close``.
 
         Raises:
             WriteError: A timestamp cannot be stored.
@@ -103,7 +105,7 @@ class OrcWriter:
 
     def close(self, metadata: Callable[[tuple[int, ...]], Mapping[str, str]]) -> tuple[int, int]:
         """Write the bytes that were held back, complete the footer, and close (and sync) the file.
-        A file without rows is a valid ORC file, too.
+        Stripes that were held back are mended first. A file without rows is a valid ORC file, too.
 
         Args:
             metadata: Returns the user metadata; it gets the number of rows in each stripe.
@@ -130,7 +132,9 @@ class OrcWriter:
         return self._sink.written, len(stripe_rows)
 
     def abort(self) -> None:
-        """Close the file as it is. It is no valid ORC file, so the caller must delete it."""
+        """Close the file as it is. It is no valid ORC file, so the caller must delete it. Errors
+        of pyarrow's writer are ignored.
+        """
         self._sink.abort()
         with suppress(Exception):  # pyarrow's writer may have failed; it must not try again later
             self._orc.close()

@@ -47,7 +47,8 @@ def decompress(stored: bytes, kind: int) -> bytes:
 
 
 def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kind: int) -> int:
-    """Check the chunks of a stream, without decompressing more than the smallest ones.
+    """Check the chunks of a stream by their headers. Only chunks of up to 32 bytes are
+    decompressed: a longer one does not become empty.
 
     Args:
         read_at: Returns the file's bytes between two positions.
@@ -59,7 +60,8 @@ def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kin
         The number of chunks; 0 without compression.
 
     Raises:
-        FormatError: A chunk is cut short or empty. ORC's C++ reads behind an empty chunk's end.
+        FormatError: A chunk is cut short, or has no bytes, stored or decompressed. ORC's C++ reads
+            behind an empty chunk's end.
     """
     at, count = begin if kind != NO_COMPRESSION else end, 0
     while at < end:
@@ -80,7 +82,7 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
     """Decompress one chunk, without its header. ``kind``: CompressionKind, not 0.
 
     Raises FormatError for LZO and unknown kinds, and for a chunk that is cut short or becomes
-    longer than a chunk can be.
+    longer than a chunk can be. Other damage raises the codec's own error.
     """
     # A damaged chunk may claim any length, so every length is checked.
     if kind == 1:
@@ -106,7 +108,7 @@ def _decompress_chunk(chunk: bytes, kind: int) -> bytes:
 
 
 def _checked_bytes(decompressed: bytes) -> bytes:
-    """Return these bytes. Raises FormatError if they are more than a chunk can have."""
+    """Return these bytes. Raises FormatError if they are more than a chunk can have (8 MiB − 1)."""
     _checked_length(len(decompressed))
     return decompressed
 

@@ -181,7 +181,9 @@ def read_tail(file: BinaryIO, length: int) -> tuple[bytes, PostScript]:
 
 
 def parse_postscript(tail: bytes) -> PostScript:
-    """Read the postscript from the last bytes of a file. Raises FormatError if there is none."""
+    """Read the postscript from the last bytes of a file. A number that is missing is 0, a missing
+    block size 256 KiB. Raises FormatError if there is no postscript.
+    """
     length = tail[-1] + 1 if tail else 0
     body = tail[-length:-1]
     if len(body) != length - 1 or MAGIC not in body:
@@ -200,8 +202,8 @@ def parse_postscript(tail: bytes) -> PostScript:
 
 
 def parse_footer(message: bytes) -> Footer:
-    """Decode a Footer message; names stay as they are stored. The values are not checked. Raises
-    FormatError if the bytes are no message.
+    """Decode a Footer message; names stay as they are stored. A number that is missing is 0. The
+    values are not checked. Raises FormatError if the bytes are no message.
     """
     rows, calendar, writer = 0, 0, 0
     stripes: list[Stripe] = []
@@ -245,7 +247,9 @@ def _check_footer(footer: Footer, end: int) -> None:
 
 
 def _check_types(types: Sequence[OrcType]) -> None:
-    """Raise FormatError if the types are not a tree in pre-order, or fields have no names."""
+    """Raise FormatError unless the types are a tree: each but the first is the child of exactly one
+    type, which stands before it, and a struct has as many names as children.
+    """
     child_numbers = [child for node in types for child in node.children]
     is_tree = sorted(child_numbers) == list(range(1, len(types)))
     is_ordered = all(child > i for i, node in enumerate(types) for child in node.children)
@@ -348,8 +352,9 @@ def _rename_fields(message: bytes) -> bytes:
 
 @cache_if_short(1024)
 def _parse_type(message: bytes) -> OrcType:
-    """Decode a Type message; names stay as they are stored. The name of an unknown kind is its
-    number, as in ``kind 20``.
+    """Decode a Type message; names stay as they are stored. Parameters are the length of a CHAR or
+    VARCHAR, and the precision and scale of a DECIMAL. The name of an unknown kind is its number, as
+    in ``kind 20``.
     """
     kind, children, names = 0, list[int](), list[str]()
     numbers = {4: 0, 5: 0, 6: 0}  # length, precision, scale

@@ -69,8 +69,9 @@ class Moments:
             self._nanos[stream.column] = unpacked_nanos(read(data, signed=False))
 
     def take(self, column: int, seconds: pa.Int64Array) -> pa.Array:
-        """Return the next timestamps of a column, and move the column's position behind them. They
-        are ``timestamp[us]``, rounded down, in the stripe's wall clock.
+        """Return the next timestamps of a column, one for each of ``seconds``, and move the
+        column's position behind them. They are ``timestamp[us]``, rounded down, in the stripe's
+        wall clock. NULL stays NULL, and takes no stored fraction. ``is_cut`` may become True.
 
         Args:
             column: The column's number.

@@ -42,7 +42,8 @@ def cache_if_short(
     longest: int,
 ) -> Callable[[Callable[[bytes], _Decoded]], Callable[[bytes], _Decoded]]:
     """Return a decorator for a function that decodes a message. The decorated function keeps its
-    results for messages of up to ``longest`` bytes, and decodes equal ones once.
+    last 4096 results for messages of up to ``longest`` bytes, and returns the same object for equal
+    ones. It decodes a longer message each time.
 
     The limit bounds the memory: a damaged file may have messages of any length.
     """

@@ -99,7 +99,8 @@ def _decode_runs(data: bytes, signed: bool, kind_of: Callable[[int], _RunDecoder
 
 
 def encode(values: Int64s, signed: bool) -> bytes:
-    """Encode integers as a stream of DIRECT runs of version 2, all of the same width.
+    """Encode integers as a stream of DIRECT runs of version 2, of up to 512 integers. All have the
+    same width, the fewest whole bytes that hold the largest. No integers give no bytes.
 
     ``signed``: store them in zigzag form. Otherwise negative ones are stored as large unsigned
     ones.
@@ -138,7 +139,9 @@ def _decode_direct(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
 
 
 def _decode_patched_base(data: bytes, at: int, signed: bool) -> tuple[_UInt64s, int]:
-    """Decode a PATCHED_BASE run: return its values, and the position after it."""
+    """Decode a PATCHED_BASE run: return its values, and the position after it. ``signed`` plays no
+    part: the base has a sign of its own, and the values are distances from the base.
+    """
     code, count = _header(data, at)
     width = _WIDTHS[code]
     base_size, patch_width = (data[at + 2] >> 5) + 1, _WIDTHS[data[at + 2] & 31]

@@ -40,7 +40,7 @@ def are_within(data: bytes, most: int, *, signed: bool, is_new: bool) -> bool:
 
 
 def is_sum_within(data: bytes, most: int, *, is_new: bool, exactly: bool) -> bool:
-    """Whether no unsigned integer of a stream is above 2**63, and their sum is at most ``most``.
+    """Whether each unsigned integer of a stream is below 2**63, and their sum is at most ``most``.
 
     Args:
         data: The stream, decompressed.

@@ -84,7 +84,8 @@ class StripeFooter:
 
     @classmethod
     def parse(cls, stored: bytes, compression_kind: int) -> StripeFooter:
-        """Decompress and decode a stripe's footer from its bytes in the file.
+        """Decompress and decode a stripe's footer from its bytes in the file. The offset of a
+        stream is the sum of the lengths before it.
 
         ``compression_kind``: CompressionKind. Raises FormatError if the bytes are damaged.
         """

@@ -44,7 +44,8 @@ class Zone:
 
     def offsets(self, seconds: Int64s) -> Int64s:
         """Return the zone's offset from UTC, in seconds, at each of these instants (seconds since
-        1970). Before 1900 it is always that of the zone's present standard time, as in Java.
+        1970). Before 1900 it is always that of the zone's present standard time, as in Java; after
+        the year 9999 it is that of the year's end.
         """
         offsets_found = np.full(len(seconds), self._early, np.int64)
         if self._is_fixed:
@@ -63,7 +64,7 @@ class Zone:
 
 @lru_cache(maxsize=64)
 def zone_of(name: str) -> Zone:
-    """Return the zone with one of Java's names: ``US/Pacific``, ``GMT+02:00``; "" is UTC.
+    """Return the zone with one of Java's names: ``US/Pacific``, ``GMT+02:00``, ``+2``; "" is UTC.
 
     Raises:
         FormatError: Python does not know the zone.
@@ -124,8 +125,8 @@ def _find_change(zone: tzinfo, low: int, high: int) -> int:
 
 
 def _standard_offset(zone: tzinfo) -> int:
-    """Return the offset, in seconds, of the present standard time: the lower one, if the zone has
-    two in a year.
+    """Return the offset, in seconds, of the present standard time: the least one of all weeks of
+    2037.
     """
     year = int(datetime(2037, 1, 1, tzinfo=UTC).timestamp())
     return min(_offset(zone, year + week * 7 * _DAY) for week in range(53))
