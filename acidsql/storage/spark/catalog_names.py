@@ -28,8 +28,9 @@ class SparkRelationKind(Enum):
 
 
 def relation_kind(spark: SparkSession, parts: tuple[str, ...]) -> SparkRelationKind | None:
-    """Return the kind of the relation that Spark's own catalog has under a name (given by its
-    parts); None if it has no such relation.
+    """Return the kind of the relation that Spark's catalog finds under a name (given by its parts):
+    a temporary view goes before a view or table. None if Spark raises any error of its own, as for
+    a name that it does not have.
     """
     try:
         table = spark.catalog.getTable(quoted_path(parts))

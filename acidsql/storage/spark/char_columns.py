@@ -13,7 +13,8 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
     """Return a DataFrame whose metadata says of the table's CHAR columns that they are CHAR; Spark
-    would take them for strings. Values stay as they are.
+    would take them for strings. Values stay as they are. Columns are found by name; CHARs inside of
+    nested columns are not marked. Without a CHAR column it is ``rows`` itself.
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """

@@ -44,8 +44,8 @@ class StatementTime:
         """Return the same rows, lazily, with current_timestamp() and the other clocks in their plan
         replaced by the statement's time.
 
-        The first query that has a clock fixes that time. Over Spark Connect, where the plan cannot
-        be reached, the rows are returned unchanged.
+        The first query that has a clock fixes that time. Without a clock, and over Spark Connect,
+        where the plan cannot be reached, it is ``rows`` itself.
         """
         spark = rows.sparkSession
         if is_remote(spark):
@@ -83,8 +83,8 @@ class StatementTime:
 
 
 def _zoneless_clocks(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the clocks that have no time zone, each with its value at an instant, as expressions of
-    Spark.
+    """Yield the clocks that have no time zone, current_timestamp() and now(), each with its value
+    at an instant, as expressions of Spark.
     """
     expression = _Expressions(jvm)
     value = expression.literal(instant, "TimestampType")
@@ -93,8 +93,9 @@ def _zoneless_clocks(jvm: Any, instant: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _zoned_clocks(jvm: Any, instant: Any, zone: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the clocks of a time zone, each with its value at an instant, as expressions of
-    Spark.
+    """Yield the clocks of a time zone, each with its value at an instant, as expressions of Spark:
+    current_date(), localtimestamp() and, if this Spark has the type TIME, current_time() of each
+    precision from 0 to 6, rounded down.
     """
     expression, zone_option = _Expressions(jvm), java_class(jvm, "scala.Option").apply(zone)
     place = java_class(jvm, "org.apache.spark.sql.catalyst.util.DateTimeUtils").getZoneId(zone)
@@ -144,8 +145,9 @@ def _singleton(java: Any) -> Any:
 
 
 def is_timeless(rows: DataFrame) -> bool:
-    """Whether Spark's plan of a query is the same at any time. False, too, if the plan has a word
-    such as ``today``, or a function of Hive's: it may differ. Needs a JVM; no job runs.
+    """Whether Spark's plan of a query is the same at any time: Spark's rule that puts in the time
+    changes nothing. False, too, if the plan's text has the word now, today, yesterday or tomorrow,
+    or a function of Hive's: the plan may differ. Needs a JVM; no job runs.
     """
     jvm: Any = rows.sparkSession._jvm
     analyzed = rows._jdf.queryExecution().analyzed()
@@ -160,8 +162,8 @@ def is_timeless(rows: DataFrame) -> bool:
 def lasting_plan(rows: DataFrame) -> str | None:
     """Return Spark's JSON of a DataFrame's optimised plan, if the plan is the same at any time.
 
-    None if the query depends on the current time: Spark puts the time into the plan, and would put
-    another time when the query runs. None, too, without a JVM. No job runs.
+    None if it may be another one (``is_timeless``): Spark puts the time into the plan, and would
+    put another time when the query runs. None, too, without a JVM. No job runs.
     """
     if is_remote(rows.sparkSession) or not is_timeless(rows):
         return None

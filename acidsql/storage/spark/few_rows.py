@@ -33,9 +33,9 @@ _CONF = METHODS_THAT_JAVA_COMPILES | {"spark.sql.execution.arrow.useLargeVarType
 def collect_events_if_few(
     rows: DataFrame, table: Table, limit: int, *, if_small: bool = False
 ) -> pa.Table | None:
-    """Collect the events of a query to the driver. Return None if they are more than ``limit``, if
-    one is longer than its share of 16 MiB, or if Arrow or the driver's limit refuses them. This
-    runs a job.
+    """Collect the events of a query to the driver, with the query's columns. Return None if they
+    are more than ``limit``, if one is longer than its share of 16 MiB (the ``limit``-th part), or
+    if Arrow or ``spark.driver.maxResultSize`` refuses them. This runs a job.
 
     Args:
         rows: The events that a statement will write.
@@ -51,9 +51,9 @@ def collect_events_if_few(
 
 
 def collect_rows_if_few(rows: DataFrame, limit: int, *, if_small: bool = False) -> pa.Table | None:
-    """Collect the rows of any query to the driver. Return None if they are more than ``limit``, if
-    one is longer than its share of 16 MiB, or if Arrow or the driver's limit refuses them. This
-    runs a job.
+    """Collect the rows of any query to the driver, with the query's columns. Return None if they
+    are more than ``limit``, if one is longer than its share of 16 MiB (the ``limit``-th part), or
+    if Arrow or ``spark.driver.maxResultSize`` refuses them. This runs a job.
 
     ``if_small``: if Spark estimates more than 1 MiB, return None, and run no job.
     """
@@ -95,8 +95,8 @@ def _limit_rows(rows: DataFrame, measured_columns: Mapping[str, str], limit: int
 
 
 def _long_columns(rows: DataFrame) -> dict[str, str]:
-    """Return the columns whose values may be long (all but booleans, numbers and times of fixed
-    size), name → SQL of the value as text.
+    """Return the columns whose values may be long (all but booleans, numbers, dates and
+    TIMESTAMP_NTZ), name → SQL of the value as text.
     """
     return {
         field.name: f"CAST({quote(field.name)} AS STRING)"

@@ -24,7 +24,8 @@ Rows = DataFrame | ArrowRows | Sequence[Mapping[str, Any] | Row]
 
 
 def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
-    """Return rows as a DataFrame; a DataFrame is returned as it is.
+    """Return rows as a DataFrame; a DataFrame is returned as it is. Spark takes a table of pandas
+    itself; one of another library becomes a table of pyarrow first.
 
     A column of a list's rows that has only NULLs gets the type VOID, which any column takes.
 
@@ -42,7 +43,8 @@ def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
 
 def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row]) -> DataFrame:
     """Return what ``spark.createDataFrame`` makes of the rows, which itself refuses a column of
-    NULLs only: such a column is VOID here. Raises ArgumentTypeError for an empty list.
+    NULLs only: such a column is VOID here, unless a row has no names for its values. A name that a
+    row lacks is NULL in it. Raises ArgumentTypeError for an empty list.
     """
     if not rows:
         raise ArgumentTypeError(

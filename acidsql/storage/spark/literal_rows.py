@@ -28,9 +28,9 @@ def collect_rows(rows: DataFrame, table: Table) -> pa.Table | None:
     Literals need no Spark job, because Spark's optimiser makes a local relation of them.
 
     Returns:
-        The query's columns, in the table's types. None if Python lacks a value: a map with keys
-        that cannot be hashed, a year that Python's dates do not have, a text that is not valid
-        UTF-8.
+        The query's columns: those of the table in its types, partition values as texts, parts of
+        row ids as in ``KEY_SCHEMA``. None if Python may lack a value: a column has a map whose keys
+        cannot be hashed, a year is none that Python's dates have, a text is not valid UTF-8.
     """
     types = _types(rows, table)
     if any(map(_has_odd_keys, types.values())):
@@ -58,7 +58,7 @@ def _types(rows: DataFrame, table: Table) -> dict[str, HiveType]:
 
 def text_sql_by_column(rows: DataFrame, table: Table) -> dict[str, str]:
     """Return SQL with which a caller measures or tests values before it collects rows: column name
-    → SQL of the value as text (of a binary column, the bytes).
+    → SQL of the value as text. Of a text or binary it is the column, of other types a cast.
 
     The columns are those whose values may be long or invalid UTF-8: texts, binaries, arrays, maps,
     and structs that hold one of these. Partition values count as texts; other columns that are not
@@ -138,7 +138,9 @@ def _has_odd_keys(kind: HiveType) -> bool:
 
 
 def _arrow_value(value: Any, kind: HiveType) -> Any:
-    """Return a value of PySpark in the form that pyarrow takes."""
+    """Return a value of PySpark in the form that pyarrow takes: a binary as bytes, an array as a
+    list, a map as a list of pairs, a struct as a dict; others as they are.
+    """
     if value is None or not kind.children:
         return bytes(value) if isinstance(value, bytearray) else value
     if kind.kind == "array":

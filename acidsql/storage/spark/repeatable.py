@@ -58,7 +58,8 @@ class Repeatable:
 
     def is_small(self, spark: SparkSession) -> bool:
         """Whether Spark's estimate lets the session broadcast a few of its columns: at most eight
-        times the limit of a broadcast, and not too much for the driver's heap. Needs a JVM.
+        times ``spark.sql.autoBroadcastJoinThreshold``, and a 32nd of the driver's heap. Needs a
+        JVM.
         """
         limit = int(spark._jsparkSession.sessionState().conf().autoBroadcastJoinThreshold())
         return self.bytes <= min(limit * _WIDER, heap_bytes(spark) // _HASHED)
@@ -72,8 +73,8 @@ class Repeatable:
 
     @contextmanager
     def require_unchanged(self, spark: SparkSession) -> Iterator[None]:
-        """Run a block, and raise TransientTxnError at its end if a file has changed since the
-        stamps were taken, in place of any error of the block.
+        """Run a block, and raise TransientTxnError at its end if a file has changed or gone since
+        the stamps were taken, in place of any error of the block. Otherwise this error passes.
         """
         try:
             yield
@@ -106,8 +107,11 @@ def source_changed_error(path: str = "a file") -> TransientTxnError:
 
 def repeatable_query(frame: DataFrame) -> Repeatable | None:
     """Return a query that may be evaluated twice, with the stamps of its files (path, size, time of
-    change): if they stay, the rows are the same both times. None if the plan does not make this
-    certain, or without a JVM. No job runs.
+    change): if they stay, the rows are the same both times. No job runs.
+
+    None if the plan does not make this certain: it may depend on the time (``is_timeless``), calls
+    a function of the user's in Java, is not deterministic for Spark, has a node that this module
+    does not know, reads more than 200 files, or lists its files anew. None, too, without a JVM.
     """
     execution = getattr(frame, "_jdf", None)
     if execution is None:  # Spark Connect
@@ -126,7 +130,8 @@ def repeatable_query(frame: DataFrame) -> Repeatable | None:
 
 def prevent_reevaluation(source: DataFrame) -> DataFrame:
     """Return the same rows, lazily, in a form in which a query that reads them once evaluates each
-    row once. It is ``source`` itself if this is certain anyway.
+    row once (``hide_constants``). It is ``source`` itself if it calls no function of the user's, or
+    may be evaluated twice (``repeatable_query``).
 
     Spark takes a function of the user's for deterministic unless the user says otherwise. Of ``f()
     AS k`` and ``t.k = s.k`` its optimiser concludes ``t.k = f()``, and calls the function for each
@@ -138,8 +143,9 @@ def prevent_reevaluation(source: DataFrame) -> DataFrame:
 
 
 def is_of_literals(frame: DataFrame) -> bool:
-    """Whether a query reads nothing: all its rows are made of rows that stand in Spark's analysed
-    plan (literals, a range). False without a JVM.
+    """Whether a query reads nothing: all leaves of Spark's analysed plan are literal rows, a range
+    or the row of a SELECT without FROM. Subqueries in expressions are not looked at. False without
+    a JVM.
     """
     execution = getattr(frame, "_jdf", None)
     if execution is None:
@@ -150,7 +156,8 @@ def is_of_literals(frame: DataFrame) -> bool:
 
 def constant_columns(frame: DataFrame) -> frozenset[str]:
     """Return the names, in lower case, of the columns that have the same value in all rows, as far
-    as Spark's plan tells. Needs a JVM.
+    as Spark's optimised plan tells: it ends with a projection that gives the name to a constant
+    expression. Empty without such a projection. Needs a JVM.
     """
     plan = frame._jdf.queryExecution().optimizedPlan()
     if plan.nodeName() != "Project":
@@ -174,8 +181,9 @@ def hide_constants(frame: DataFrame) -> DataFrame:
 
 
 def is_broadcast_by_spark(rows: DataFrame) -> bool:
-    """Whether Spark by itself takes a query's rows for few enough to broadcast them. Needs a JVM;
-    no job runs.
+    """Whether Spark by itself takes a query's rows for few enough to broadcast them: its estimate
+    for the analysed plan is within ``spark.sql.autoBroadcastJoinThreshold``. Needs a JVM; no job
+    runs.
 
     Spark pushes comparisons with constants down to such a table, so it broadcasts few rows. A
     search for partners beforehand would cost another job.
@@ -188,7 +196,7 @@ def is_broadcast_by_spark(rows: DataFrame) -> bool:
 
 def _lists_once(analyzed: Any) -> bool:
     """Whether every query made of an analysed plan reads the files that the plan has listed, at
-    most 200 of each relation.
+    most 200 of each relation. Leaves that are no relations of a data source do not count.
 
     This is not so for a partitioned table of Spark's catalog: each query lists its files anew.
     """
@@ -202,8 +210,9 @@ def _lists_once(analyzed: Any) -> bool:
 
 
 def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
-    """Whether all nodes of a plan are known, and it reads at most 200 files. Adds the stamps of the
-    plan's files to ``stamps``.
+    """Whether all nodes of a plan and its subqueries are known, and it reads at most 200 files
+    together with those in ``stamps``. Adds the stamps of the plan's files to ``stamps``, also if
+    the answer is no. Our own Python reader of an ACID table is known, and has no stamps.
     """
     name = plan.getClass().getSimpleName()
     if name == "LogicalRelation":
@@ -226,7 +235,7 @@ def _is_known(plan: Any, stamps: list[_Stamp]) -> bool:
 
 def _files_of(relation: Any) -> list[_Stamp] | None:
     """Return the stamps of a relation's files, as Spark has listed them; None if it does not read
-    plain files, or too many.
+    a fixed list of plain files, has more than 200, or does not tell the stamp of each.
     """
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return None
@@ -241,7 +250,9 @@ def _files_of(relation: Any) -> list[_Stamp] | None:
 
 
 def _stamp_now(spark: SparkSession, path: str, conf: Any) -> _Stamp | None:
-    """Return the stamp that a file has now; None if it does not exist. ``conf``: Hadoop's."""
+    """Return the stamp that a file has now; None if it does not exist, or is a directory.
+    ``conf``: Hadoop's.
+    """
     jvm = spark._jvm
     assert jvm is not None
     name = java_class(jvm, "org.apache.hadoop.fs.Path")(path)

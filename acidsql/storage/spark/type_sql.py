@@ -8,7 +8,8 @@ from acidsql.storage.columns import quote
 
 
 def type_sql(kind: DataType, *, with_not_null: bool = False) -> str:
-    """Return a type in SQL that means the same in every session, whatever the names of its fields.
+    """Return a type in SQL that means the same in every session, whatever the names of its fields:
+    these are quoted, and TIMESTAMP is written TIMESTAMP_LTZ, nested ones too.
 
     Args:
         kind: The type.

@@ -72,9 +72,10 @@ def query_over_views(
     """Give the block a DataFrame of a query's rows. The query may name the DataFrames in ``views``
     (name → DataFrame).
 
-    Over Spark Connect the rows can be used after the block only if ``settle`` was called there.
-    ``args``: the values of the query's parameters. ``runs``: the text may also be a statement,
-    which Spark runs now.
+    A classic session has the DataFrames as temporary views while the block runs. Over Spark Connect
+    the rows can be used after the block only if ``settle`` was called there. ``args``: the values
+    of the query's parameters. ``runs``: the text may also be a statement, which Spark runs now
+    (a classic session does so anyway).
     """
     if is_remote(spark):
         yield _query_with_views(spark, text, views, args, runs=runs)
@@ -110,7 +111,8 @@ def settle(frame: DataFrame) -> DataFrame:
     job runs.
 
     Over Spark Connect, the server keeps the plan as a temporary view while a plan in this process
-    names it. A classic DataFrame is returned as it is: it was analysed when it was made.
+    names it. If 16 earlier views are no longer needed, they are dropped first. A classic DataFrame
+    is returned as it is: it was analysed when it was made.
     """
     spark = frame.sparkSession
     if not is_remote(spark):
@@ -129,7 +131,8 @@ def settle(frame: DataFrame) -> DataFrame:
 
 def drop_unneeded(spark: SparkSession) -> None:
     """Drop a session's views of settled DataFrames that no plan in this process names any more.
-    Errors of Spark are ignored. Do nothing if the session has ended.
+    Errors of Spark are ignored, and the drop is not tried again later. Do nothing if there are no
+    such views, or the session has ended.
     """
     unneeded_views = _unneeded.get(spark)
     if not unneeded_views or has_ended(spark):
@@ -150,7 +153,7 @@ def drop_unneeded(spark: SparkSession) -> None:
 
 def drop_unneeded_briefly(spark: SparkSession) -> None:
     """Drop a session's views of settled DataFrames that no plan in this process names any more, and
-    wait for it ten seconds at most.
+    wait for it ten seconds at most. All errors are ignored. Do nothing if there are no such views.
     """
     if _unneeded.get(spark):
         call_briefly(lambda: drop_unneeded(spark))

@@ -16,8 +16,8 @@ from acidsql.storage.spark.session.jvm import is_remote
 def column_sql(
     spark: SparkSession, source: tuple[DataFrame, str] | None = None
 ) -> Iterator[ColumnSql]:
-    """Give the block a ``ColumnSql``, which writes Columns as SQL. When the block ends, the names
-    that it has given to Python functions are removed.
+    """Give the block a ``ColumnSql``, which writes Columns of this kind of session as SQL. When the
+    block ends, the temporary functions that it has made of Python functions are dropped.
 
     Args:
         spark: The Spark session.

@@ -46,7 +46,9 @@ class ColumnMessages(ColumnSql):
     _column: Column | None = None  # which is written
 
     def __call__(self, column: Column) -> str:
-        """See ``ColumnSql``."""
+        """Return the SQL of a column; see ``ColumnSql``. Raises UnsupportedError, too, if it is not
+        one of Spark Connect's. The column is remembered: errors show it.
+        """
         if not isinstance(column, RemoteColumn):
             raise another_session_error("a session of Spark Connect")
         self._column = column
@@ -81,8 +83,8 @@ class ColumnMessages(ColumnSql):
         return part.alias.name[0] if part.WhichOneof("expr_type") == "alias" else None
 
     def _null_is_in_nothing(self) -> bool:
-        """Whether NULL IN an empty list is false, and not NULL: Spark's own default depends on ANSI
-        mode.
+        """Whether NULL IN an empty list is false, and not NULL: the legacy setting is false or, if
+        it is unset, ANSI mode is on.
         """
         legacy = "spark.sql.legacy.nullInEmptyListBehavior"
         if self._spark.conf.get(legacy, None) is None:
@@ -105,9 +107,11 @@ class ColumnMessages(ColumnSql):
         return quoted_path(_path(message.unparsed_identifier))
 
     def _column_of_frame(self, name: str, plan_id: int) -> str:
-        """Return the SQL of a column that belongs to a DataFrame: ``df["id"]``.
+        """Return the SQL of a column that belongs to a DataFrame, ``df["id"]``: the source's name,
+        a dot, and the column's name, both quoted.
 
-        The server knows whether it does. Raises AnalysisError if it does not.
+        The server knows whether the column is the source's. Raises AnalysisError if it is not, or
+        is a field of a column, or the statement has no source.
         """
         if self._source is None:
             raise another_frame_error(name)
@@ -138,8 +142,9 @@ class ColumnMessages(ColumnSql):
         return self._parse_text(message.expression)
 
     def _unresolved_function(self, message: Any) -> str:
-        """Return the SQL of a call of a function, operator or CASE. Raises UnsupportedError if it
-        is internal.
+        """Return the SQL of a call of a function, operator or CASE (the function ``when``). The
+        unit of ``timestampadd`` and ``timestampdiff`` is written as a word. Raises UnsupportedError
+        if the function is internal, or as ``_function_sql`` does.
         """
         name, arguments = message.function_name, message.arguments
         if message.is_internal:
@@ -159,8 +164,9 @@ class ColumnMessages(ColumnSql):
         )
 
     def _cast(self, message: Any) -> str:
-        """Return the SQL of CAST or TRY_CAST. Raises SqlSyntaxError if the type's text is a list of
-        columns, and the server's error if it is no type at all.
+        """Return the SQL of CAST or TRY_CAST, with NOT NULL after fields that are never NULL.
+        Raises SqlSyntaxError if the type's text is a list of columns, and the server's error if it
+        is no type at all.
         """
         is_try = message.eval_mode == proto.Expression.Cast.EvalMode.EVAL_MODE_TRY
         if message.WhichOneof("cast_to_type") == "type":
@@ -194,8 +200,8 @@ class ColumnMessages(ColumnSql):
         return f"{quote(message.key)} => {self._node_sql(message.value)}"
 
     def _common_inline_user_defined_function(self, message: Any) -> str:
-        """Return the SQL of a call of a Python function, which gets a name in the session until
-        ``close``.
+        """Make the Python function that a part calls a temporary function of the session, until
+        ``close``, and return the SQL of a call by its new name.
 
         Raises UnsupportedError for a function that is not Python's.
         """

@@ -31,7 +31,9 @@ class ColumnNodes(ColumnSql):
 
     @cached_property
     def _sql_by_id(self) -> dict[int, str]:
-        """The source's columns: id in Spark's plans → SQL. Empty without a source."""
+        """The source's columns: id in Spark's plans → SQL, the source's name, a dot, and the
+        column's name, both quoted. Empty without a source.
+        """
         if self._source is None:
             return {}
         frame, name = self._source
@@ -42,7 +44,9 @@ class ColumnNodes(ColumnSql):
         }
 
     def __call__(self, column: Column) -> str:
-        """See ``ColumnSql``."""
+        """Return the SQL of a column; see ``ColumnSql``. Raises UnsupportedError, too, if it is not
+        one of a classic session.
+        """
         java = getattr(column, "_jc", None)
         if java is None:
             raise another_session_error("a classic session")
@@ -80,7 +84,9 @@ class ColumnNodes(ColumnSql):
         return quoted_path(_items(node.nameParts()))
 
     def _literal(self, node: Any) -> str:
-        """Return the SQL of a literal. A TIMESTAMP is written by its microseconds."""
+        """Return the SQL of a literal. A TIMESTAMP is written by its microseconds, a text by
+        ``storage.columns.literal``, anything else (and NULL) as Spark writes it.
+        """
         converter = getattr(self._spark._jvm, _CONVERTER)
         literal = getattr(converter, "MODULE$").apply(node)
         if literal.dataType().typeName() == "timestamp" and literal.value() is not None:
@@ -94,7 +100,7 @@ class ColumnNodes(ColumnSql):
 
     def _unresolved_function(self, node: Any) -> str:
         """Return the SQL of a call of a function or operator. Raises UnsupportedError if it is
-        internal.
+        internal, or as ``_function_sql`` does.
         """
         if node.isInternal():
             raise self._unknown_kind_error(node)
@@ -162,8 +168,8 @@ class ColumnNodes(ColumnSql):
         return f"{quote(expression.key())} => {self._node_sql(expression.value())}"
 
     def _python_udf(self, expression: Any) -> str:
-        """Return the SQL of a call of a Python function, which gets a name in the session until
-        ``close``.
+        """Make the Python function that a part calls a temporary function of the session, until
+        ``close``, and return the SQL of a call by its new name.
         """
         arguments = [self._node_sql(child) for child in _items(expression.children())]
         name, jvm = self._function_name(), self._spark._jvm

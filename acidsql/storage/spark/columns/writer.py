@@ -98,8 +98,9 @@ class ColumnSql(ABC):
         return write(content)
 
     def _parse_text(self, text: str) -> str:
-        """Return a text of SQL in brackets. Raises SqlSyntaxError if it is no expression, so that
-        no bracket in it can end ours.
+        """Return a text of SQL in brackets, the closing one on a line of its own, as the text may
+        end with a comment. Raises SqlSyntaxError if the text is no expression, so that no bracket
+        in it can end ours.
         """
         try:
             self._parse(text)
@@ -110,8 +111,8 @@ class ColumnSql(ABC):
     def _extract_value(self, child: Any, key: Any, value: object) -> str:
         """Return the SQL of a struct's field, or of an element of an array or map: ``child[key]``.
 
-        ``value``: the key's value if the key is a literal. A plain text among them is written as a
-        literal: for a struct's field, Spark takes nothing else.
+        ``value``: the key's value if the key is a literal. A text without special characters is put
+        between single quotes: for a struct's field, Spark takes nothing else.
         """
         is_plain = isinstance(value, str) and value.isprintable() and not set(value) & _NOT_PLAIN
         text = f"'{value}'" if is_plain else self._node_sql(key)
@@ -120,8 +121,10 @@ class ColumnSql(ABC):
     def _function_sql(
         self, path: Sequence[str], arguments: Sequence[Any], *, is_distinct: bool
     ) -> str:
-        """Return the SQL of a function, or an operator, of some parts. ``path``: the parts of its
-        name.
+        """Return the SQL of a function, or an operator, of some parts. An operator is written in
+        brackets, with its two operands around it or its operand behind it; ``in`` as ``_is_in``
+        does. In ``struct`` the alias of an argument follows it; elsewhere an alias is left out.
+        ``path``: the parts of the function's name.
 
         Raises UnsupportedError for an alias in ``arrays_zip``, and for an element without a name in
         ``struct``.

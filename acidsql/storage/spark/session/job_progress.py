@@ -51,7 +51,8 @@ def tagged_jobs(spark: SparkSession) -> Iterator[str]:
     """Give the jobs of this thread a new tag while the block runs; the block gets the tag, for
     ``running_tasks``.
 
-    If Ctrl-C ends the block, the jobs are cancelled, and KeyboardInterrupt is raised.
+    If Ctrl-C ends the block, or an error that comes from it, the jobs are cancelled, and
+    KeyboardInterrupt is raised. Errors of giving, taking back or cancelling are ignored.
     """
     (add, remove), tag, outer = tag_functions(spark), f"acidsql-{uuid4()}", sys.exception()
     with suppress(Exception):  # Spark was stopped, which the block will find out
@@ -111,7 +112,8 @@ def watched_tasks(
     next_s: float,
     end: Callable[[], None] = lambda: None,
 ) -> Iterator[None]:
-    """Call ``look`` with the running tasks again and again while the block runs.
+    """Call ``look`` with the running tasks again and again while the block runs. The block's end
+    waits for a call that is under way.
 
     Args:
         spark: The session.
@@ -120,7 +122,7 @@ def watched_tasks(
         first_s: The seconds until the first call, if the block still runs then.
         next_s: The seconds between two calls.
         end: Called by the same thread when the block has ended, if the time of the first call had
-            come.
+            come. Its errors are ignored.
     """
     ended = threading.Event()
 
@@ -148,7 +150,7 @@ def watched_tasks(
 @contextmanager
 def _task_counter(spark: SparkSession, tag: str) -> Iterator[Callable[[], Tasks]]:
     """Give the block a function that counts the running tasks of the jobs with a tag. Any thread
-    may call it.
+    may call it. Over Spark Connect it counts what the server has told since the block began.
     """
     if not is_remote(spark):
         yield partial(running_tasks, spark, tag)
@@ -180,9 +182,9 @@ class _ReportedTasks:
         operation_id: str | None,
         done: bool,
     ) -> None:
-        """Store an operation's running tasks, or forget an operation that is done. Operations of
-        threads without the tag do not count. The arguments are those of PySpark's
-        ``ProgressHandler``.
+        """Store the tasks of an operation's stages that run, or forget an operation that is done.
+        The rows read are not told, and stay 0. Operations of threads without the tag do not count.
+        The arguments are those of PySpark's ``ProgressHandler``.
         """
         if self._tag not in self._spark.getTags():
             return

@@ -40,8 +40,9 @@ def named_jobs(
     """Name this thread's jobs in Spark's UI while the block runs, and give them a tag for
     ``cancel_jobs``.
 
-    ``pool``: the scheduler's pool for them; None leaves the thread's pool. Over Spark Connect they
-    only get the tag.
+    ``pool``: the scheduler's pool for them; None leaves the thread's pool. When the block ends, the
+    thread gets its former name and pool back, and loses the tag. Over Spark Connect the jobs only
+    get the tag.
     """
     context: Any = spark_context(spark)
     add, remove = tag_functions(spark)
@@ -84,10 +85,11 @@ def _close_at_exit(client: Any, process: int) -> None:
 
 
 def end_sibling_session(own_session: SparkSession, spark: SparkSession) -> None:
-    """End a session of ``sibling_session`` if a server keeps it. A second call does nothing more.
+    """End a session of ``sibling_session`` if a server keeps it: tell the server, and close the
+    client, for ten seconds each at most. Do nothing for a classic session, if it is ``spark``
+    itself, or if it has ended. Errors are ignored.
 
-    ``stop`` would end a classic application, and the server of ``.remote("local[2]")``. Errors are
-    ignored.
+    ``stop`` would end a classic application, and the server of ``.remote("local[2]")``.
     """
     if not is_remote(own_session) or own_session is spark or has_ended(own_session):
         return
@@ -142,8 +144,9 @@ def call_briefly(call: Callable[[], object]) -> None:
 
 
 def task_slots(spark: SparkSession) -> int:
-    """Return the number of tasks that Spark runs at once. Over Spark Connect, the first call for a
-    session runs a small job to find out.
+    """Return the number of tasks that Spark runs at once (``spark.default.parallelism`` or what
+    Spark takes for it). Over Spark Connect, the first call for a session runs a small job to find
+    out; the number is kept.
     """
     context = spark_context(spark)
     if context is not None:

@@ -76,7 +76,8 @@ class ScannedFiles:
     Attributes:
         opened: The paths that the scans were given to read.
         selected: The files that remain after Spark has applied conditions on paths.
-        has_python: Whether Python tasks read files, too; these are in neither set.
+        has_python: Whether the plan has a Python function over Arrow batches (``mapInArrow``), in
+            which tasks may read files, too; these are in neither set.
     """
 
     opened: frozenset[str]
@@ -103,7 +104,8 @@ def prunes_event_columns(frame: DataFrame, names: Sequence[str]) -> bool:
     without a JVM.
 
     Spark's rules prune these columns only if they turn a correlated subquery into a join; without
-    such a subquery the plan is not looked at. ``names``: the columns of event files.
+    such a subquery it is False, and the plan is not looked at. ``names``: the columns of event
+    files; a scan of other columns does not count.
     """
     jvm = _jvm(frame.sparkSession)
     if jvm is None:
@@ -126,7 +128,9 @@ _STATUS = re.compile(r"path=(?:[A-Za-z][\w+.-]*:(?://[^/\n]*)?)?(/.*?); isDirect
 
 
 def _file_scans(plan: Any) -> Iterator[Any]:
-    """Yield the scans of files in a physical plan, including its subqueries."""
+    """Yield the scans of files (FileSourceScanExec) in a physical plan, including its subqueries.
+    An adaptive plan counts as it was before it ran.
+    """
     if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
         plan = plan.initialPlan()
     for nodes in (plan.collectLeaves(), plan.subqueriesAll()):
@@ -329,7 +333,8 @@ def calls_java(frame: DataFrame) -> bool:
 
 
 def estimated_bytes(frame: DataFrame) -> float:
-    """Return Spark's estimate of the bytes that a query gives, without its LIMIT. No job runs.
+    """Return Spark's estimate of the bytes that a query gives, without its outermost LIMIT. No job
+    runs.
 
     Infinite without a JVM.
     """
@@ -361,8 +366,9 @@ SEND_NOTHING = {
 
 
 def is_too_large_to_send(error: BaseException) -> bool:
-    """Whether a query failed because a table is too large to broadcast. True, too, if its result is
-    larger than ``spark.driver.maxResultSize``: the caller knows that it is small.
+    """Whether a query failed because a table is too large to broadcast, by the words of the error.
+    True, too, if the words name ``spark.driver.maxResultSize``: the caller knows that the query's
+    own result is small.
     """
     return bool(_NO_BROADCAST.search(str(error)))
 

@@ -42,10 +42,12 @@ def prepare_workers(spark: SparkSession) -> None:
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the
     path belongs to another machine. If the Python there is wrong, Spark's own error says so. The
-    server of Spark Connect has chosen its Python; it gets our code as an artifact of the session.
+    server of Spark Connect has chosen its Python; it gets our code as an artifact of the session. A
+    warning is logged if the server mixes the files of its sessions.
 
     Raises:
-        SettingError: PYSPARK_PYTHON names a Python of another version, or without pyarrow.
+        SettingError: With a local master, PYSPARK_PYTHON names a Python of another version, or
+            without pyarrow.
     """
     context = spark_context(spark)
     owner = spark if context is None else context
@@ -107,7 +109,7 @@ def _need_our_version(python: str) -> None:
 
 
 def _lend_our_path(context: Any) -> None:
-    """Put our package's directory on the workers' path, unless the package is installed.
+    """Put our package's directory first on the workers' path, unless the package is installed.
 
     A worker with the driver's Python finds installed packages, but not the entries that a program
     has added to its own ``sys.path``.

@@ -43,7 +43,8 @@ def hadoop_conf(spark: SparkSession) -> Any | None:
 
 def hand_over_store_settings(spark: SparkSession) -> None:
     """Let this process and the session's workers open object stores with the session's settings.
-    This changes the session's conf (see ``give_workers_store_settings``).
+    This changes the session's conf (see ``give_workers_store_settings``), takes back what
+    ``give_thread_store_settings`` gave this thread, and lets Spark read ``s3:`` and ``s3n:``.
 
     In this process the settings of the latest call hold, as file systems are the process's own.
 
@@ -70,8 +71,9 @@ def _let_spark_know_old_names(spark: SparkSession) -> None:
 
 def give_workers_store_settings(spark: SparkSession, settings: Mapping[str, str]) -> None:
     """Let the workers of a session open object stores with these settings (Hadoop's names), and no
-    others. They are put into the session's conf, under names of ours, and earlier ones are taken
-    out.
+    others but the secret ones in the conf of a Spark Connect server. They are put into the
+    session's conf, under names of ours, and earlier ones are taken out. Without settings and
+    earlier ones, do nothing: the workers then take those of Spark's conf.
     """
     names_before = spark.conf.get(NAMES, None)
     if not settings and not names_before:
@@ -139,8 +141,8 @@ def give_thread_store_settings(spark: SparkSession) -> None:
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
     """Return Hadoop's settings of object stores in a session, name → value, without Hadoop's
-    defaults. Values of files of keys are among them. Over Spark Connect, they are only those of
-    Spark's conf.
+    defaults. Values of files of keys are among them, in place of the settings that name the files.
+    Over Spark Connect, they are only those of Spark's conf.
 
     Raises:
         SettingError: A file of keys cannot be read.
@@ -178,7 +180,8 @@ def _settings_in_key_files(jvm: Any, conf: Any, files: Mapping[str, str]) -> dic
     """Return the settings of object stores in files of keys, name → value.
 
     ``files``: the settings that name a file for S3, or for one bucket → the file. They override
-    Hadoop's file, which is read first. Raises SettingError if a file cannot be read.
+    Hadoop's file, which is read first. A setting ``fs.s3a.…`` in a bucket's file gets the name of
+    the bucket's own setting. Raises SettingError if a file cannot be read.
     """
     settings: dict[str, str] = {}
     every = conf.get(f"hadoop.{_KEY_FILES}")

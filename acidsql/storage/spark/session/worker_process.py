@@ -44,7 +44,7 @@ def spare_later_tasks() -> None:
     """Make later tasks of this worker cheaper. A task calls this at its start.
 
     From now on Python does not read the archives of Spark and of our code again, and the garbage
-    collector does not visit the objects that exist by now.
+    collector does not visit the objects that existed at the first call.
     """
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter) and _ARCHIVES.search(path):
