@@ -45,7 +45,8 @@ _TEXTS = ("string", "varchar", "char", "binary")
 
 
 class OrcBatches:
-    """The rows of an open file, in batches. Iterate over the object once.
+    """The rows of an open file, in batches. Iterate over the object once. The constructor reads the
+    file's tail, and a file of up to 1 MiB as a whole.
 
     Args:
         file: The file, with random access. It must stay open. Other threads read it, too.
@@ -57,7 +58,7 @@ class OrcBatches:
             file; its value is rounded down.
 
     Raises:
-        FormatError: The file is not an ORC file, or is damaged.
+        FormatError: The file is not an ORC file, is damaged, or its rows are no structs.
     """
 
     def __init__(self, file: BinaryIO, length: int) -> None:

@@ -203,6 +203,7 @@ def _integer_reader(low: int, high: int, *, or_zero: bool = False) -> _Read:
     """
 
     def read(key: str, value: str) -> int:
+        """Return the number that is written in ``value``; the error names ``key``."""
         number = int(value) if value.strip().isdecimal() else -1
         if not (low <= number <= high or (or_zero and number == 0)):
             zero = ", or 0 for none" if or_zero else ""

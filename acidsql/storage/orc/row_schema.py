@@ -210,8 +210,9 @@ def conform(
 
     Columns are matched by position; fields of structs within them by name, ignoring case. Missing
     columns and fields are null, surplus ones are left out. Timestamps are cut to microseconds. If a
-    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days. Values of
-    another type are converted, see ``casts``.
+    file is not declared proleptic, its days before 1582-10-15 are taken as Julian days, and become
+    the proleptic days of the same date; days of timestamps, too, but for ``CALENDAR_JULIAN_DATES``.
+    Values of another type are converted, see ``casts``.
 
     Args:
         row: The rows from Arrow's ORC reader.

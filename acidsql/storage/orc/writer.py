@@ -50,7 +50,8 @@ class FileStats:
 
 
 class OrcWriter:
-    """Writes one ORC file.
+    """Writes one ORC file. Without row indexes all bytes are held back until ``close``, which
+    leaves out the indexes that pyarrow writes.
 
     Args:
         file: The result of ``FileSystem.open_output``; the writer closes it.

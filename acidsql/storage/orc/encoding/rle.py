@@ -1,8 +1,10 @@
 """Decodes and encodes ORC's integer streams (run-length encoding).
 
 This module reads all four kinds of run of version 2, and version 1, which Hive 0.11 wrote. It
-writes only the plainest kind of version 2 (DIRECT, in whole bytes). Source: ORC specification v1,
-"Integer Run Length Encoding".
+writes only the plainest kind of version 2 (DIRECT, in whole bytes). The decoders of single kinds
+of run return uint64, a negative integer as its two's complement.
+
+Source: ORC specification v1, "Integer Run Length Encoding".
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ def decode_run(data: bytes, at: int, signed: bool) -> tuple[Int64s, int]:
 
 
 def decode_even_delta(data: bytes, at: int, signed: bool) -> tuple[int, int, int, int]:
-    """Decode the header of a DELTA run whose steps are all equal: return the first value, the step,
-    the number of values, and the position after the run.
+    """Decode the header of a DELTA run whose steps are all equal, as the caller has seen: return
+    the first value, the step, the number of values, and the position after the run.
     """
     first, end = _read_varint(data, at + 2)
     step, end = _read_varint(data, end)

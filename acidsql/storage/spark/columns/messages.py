@@ -97,8 +97,9 @@ class ColumnMessages(ColumnSql):
         return self._node_sql(message.expr)
 
     def _unresolved_attribute(self, message: Any) -> str:
-        """Return the SQL of a column by its name. Raises UnsupportedError for a metadata column,
-        and AnalysisError for one of a DataFrame that the statement does not read.
+        """Return the SQL of a column by its name, each part quoted. Raises UnsupportedError for a
+        metadata column, and AnalysisError for one of a DataFrame that the statement does not read,
+        and for a name with an empty part.
         """
         if message.HasField("plan_id"):
             return self._column_of_frame(message.unparsed_identifier, message.plan_id)

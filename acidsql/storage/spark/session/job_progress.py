@@ -39,6 +39,7 @@ class Tasks:
     bytes: int = 0
 
     def __add__(self, other_tasks: Tasks) -> Tasks:
+        """Return the sum of each of the five numbers."""
         return Tasks(
             self.total + other_tasks.total, self.finished + other_tasks.finished,
             self.running + other_tasks.running,
@@ -127,6 +128,9 @@ def watched_tasks(
     ended = threading.Event()
 
     def watch() -> None:
+        """Wait, call ``look`` until the block has ended, then ``end``; neither if it ends before
+        ``first_s``.
+        """
         if ended.wait(first_s):
             return
         while not ended.is_set():
