@@ -326,7 +326,9 @@ def _conform_leaf(
 
 
 def _to_proleptic_days(array: pa.Array) -> pa.Array:
-    """Convert days of the hybrid calendar to days of the same *name* in the proleptic calendar."""
+    """Convert days of the hybrid calendar to days of the same *name* in the proleptic calendar.
+    Days from 1582-10-15 on stay.
+    """
     days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
     old = days < _FIRST_GREGORIAN
     if not old.any():
@@ -348,8 +350,8 @@ def _to_microseconds(array: pa.Array) -> pa.Array:
 
 
 def _to_proleptic_timestamps(array: pa.Array) -> pa.Array:
-    """Convert timestamps of the hybrid calendar to those of the same day and time in the proleptic
-    one.
+    """Convert timestamps of the hybrid calendar to those of the same date and time in the proleptic
+    one. Those from 1582-10-15 on stay.
     """
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()
     days, time = np.divmod(micros, _DAY)
