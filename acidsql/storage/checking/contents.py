@@ -1,6 +1,8 @@
 """The rules about one file: its footer and, if all rows are to be read, each of its rows.
 
-This module runs in workers.
+An original, or plain file, is a file of rows without event columns. A version mark is the file
+``_orc_acid_version`` in a directory. (I4) and the like are the numbers of the rules in
+ARCHITECTURE.md. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ class CheckedFile:
 
 def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
     """Return what is wrong with a file's footer and, with ``all_rows``, with its rows. A file that
-    is gone, damaged or unreachable is a finding, too, not an error.
+    is gone (FILE_GONE), damaged or of an unsupported kind (UNREADABLE_FILE) or unreachable
+    (UNREACHABLE_FILE) gives such a finding after those that came before, instead of an error.
     """
     findings: list[Finding] = []
     try:
@@ -112,9 +115,10 @@ def check_file(file: CheckedFile, spec: CheckSpec) -> list[Finding]:
 
 
 def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a file that should have no events: that it has some (then nothing
-    else is checked), and with ``all_rows`` where its rows contradict the footer: their number, and
-    in ORC the statistics of their values. Raises FormatError if the file cannot be read.
+    """Yield what is wrong with a file that should have no events. An ORC file of events gives that
+    one finding, and is not checked further. With ``all_rows``, the number of rows is compared with
+    the footer's, and in ORC also the values with the footer's statistics. Without ``all_rows``, a
+    footer that can be read suffices. Raises FormatError if the file cannot be read.
     """
     if spec.is_parquet:
         # Imported here because few tasks read Parquet.
@@ -189,9 +193,11 @@ def _contradiction(file: CheckedFile, message: str) -> Finding:
 
 
 def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
-    """Yield what is wrong with a file of events: its footer, a missing version mark, and with
-    ``all_rows`` each event. A file without event columns gives one finding, and is not checked
-    further. Raises FormatError if it cannot be read.
+    """Yield what is wrong with a file of events: that the footer's counts of events do not add up
+    to its number of rows, that its key index has not one key for each stripe (then the index is not
+    used), that a file with rows has no version mark beside it, and with ``all_rows`` the faults of
+    events. A file without event columns gives one finding, and is not checked further. Raises
+    FormatError if it cannot be read.
     """
     footer = _read_footer(file, spec)
     info = footer_facts(footer)
@@ -225,8 +231,9 @@ def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
 
 
 def _event_columns(footer: Footer, spec: CheckSpec) -> list[tuple[int, str, str]]:
-    """Return number, name and type of each column in an event file's footer: first the event's own,
-    such as its operation and row id, then the user's, which are the fields of ``row``.
+    """Return number, name and type of each column in an event file's footer: first the five of the
+    event itself (operation, the three of the row id, the event's write id), by Hive's names, then
+    the user's, which are the fields of ``row``, by the table's names.
     """
     numbers = footer.types[0].children
     names = event.EVENT_COLUMNS[: len(_EVENT_TYPES)]
@@ -290,8 +297,8 @@ class EventFaults:
             self._first_of_condition[condition] = (count + len(keys[0]), first)
 
     def findings(self, path: str) -> Iterator[Finding]:
-        """Yield one finding for each condition: the message of the first event, and how many events
-        there are.
+        """Yield one finding for each condition: the message of the first event and, if there are
+        several events, their number. All findings have this path.
         """
         for condition, (count, message) in self._first_of_condition.items():
             more = f" There are {count} of this kind." if count > 1 else ""
@@ -322,8 +329,9 @@ class _Rows:
     _last: Key | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Check a batch of events by all rules, and note what is wrong. Batches come in the file's
-        order.
+        """Check a batch of events by all rules, and note what is wrong. Also count its events by
+        operation, and add its values to ``totals``. Batches come in the file's order, and none is
+        empty.
         """
         operations = batch.column(0).to_numpy()
         keys = [batch.column(i).to_numpy().astype(np.int64) for i in (1, 2, 3)]
@@ -341,9 +349,9 @@ class _Rows:
         self._last = key_at(keys, -1)
 
     def findings(self, stats: tuple[int, ...] | None) -> Iterator[Finding]:
-        """Yield what was wrong with the events, and where the footer contradicts them. Call it once
-        all batches have been added. ``stats``: the footer's numbers of inserts, updates and
-        deletes; None if it has none.
+        """Yield what was wrong with the events, and where the footer contradicts them: its number
+        of rows, its statistics, and ``stats``. Call it once all batches have been added. ``stats``:
+        the footer's numbers of inserts, updates and deletes; None if it has none.
         """
         yield from self._noted.findings(self.file.path)
         yield from _row_count_findings(self.file, self.info.rows, self._rows)
@@ -357,7 +365,10 @@ class _Rows:
             )
 
     def _note_wrong_order(self, keys: list[Int64s]) -> None:
-        """Note events that are not in ascending order of row id (I4), or that repeat a row id."""
+        """Note events behind a higher row id (I4) as ROWS_OUT_OF_ORDER. Note events with the row id
+        of the event before them as REPEATED_DELETE in a delete delta, and as DUPLICATE_ROW_ID
+        elsewhere. The first event is compared with the last one of the batch before.
+        """
         if self._last is not None:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
@@ -394,8 +405,8 @@ class _Rows:
         self, operations: npt.NDArray[np.int32], keys: list[Int64s], current: Int64s
     ) -> None:
         """Note events whose write id is outside of the range in the directory's name (I1; a base
-        may have any up to its own) or below their row's, and inserts whose write id is not their
-        row's.
+        may have any up to its own, and one of originals only has 0) or below their row's, and
+        inserts whose write id is not their row's. All are noted under one condition.
         """
         assert self.file.directory is not None
         first, last = self.file.directory.min_write_id, self.file.directory.max_write_id

@@ -38,7 +38,9 @@ _NONE = [np.empty(0, np.int64) for _ in range(3)]
 
 def check_deletes(bucket: BucketFold, place: str) -> list[Finding]:
     """Return what is wrong with the row ids of a bucket, whose files are all sound by themselves: a
-    row id of two rows, a row deleted twice, a delete of no row.
+    row id of two rows (DUPLICATE_ROW_ID), a row deleted by two write ids (TWIN_DELETE) or twice by
+    one (REPEATED_DELETE), and a delete of no row (DELETE_OF_NO_ROW). Each of these gives at most
+    one finding, with the first row id and their number.
 
     Args:
         bucket: The visible files of the bucket.
@@ -104,8 +106,9 @@ class _Deletes:
         return orphans
 
     def remaining_deletes(self) -> Iterator[list[Int64s]]:
-        """Yield, batch by batch, the deleted row ids that no call of ``unmatched_deletes`` has
-        reached: all are greater than the last row's id.
+        """Read the delete events to the end, and yield, batch by batch, the deleted row ids that no
+        call of ``unmatched_deletes`` has returned or matched, as three columns, which may be empty.
+        All are greater than the last row's id.
         """
         yield self._open
         while not self._is_done:
@@ -114,8 +117,9 @@ class _Deletes:
             yield self._open
 
     def _read_next_deletes(self) -> None:
-        """Read the next batch of delete events, note the repeated ones, and add the others to the
-        open row ids.
+        """Read the next batch of delete events, note the repeated ones (TWIN_DELETE if the event
+        before is of another write id, else REPEATED_DELETE), and append the other row ids to the
+        open ones. Without another batch, only remember that all are read.
         """
         batch = next(self._events, None)
         if batch is None:

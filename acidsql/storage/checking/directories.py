@@ -1,6 +1,8 @@
 """The rules about a table's directories: names, marks, pairs, and what should not be there.
 
-They need no file's contents. This module runs in the driver only.
+They need no file's contents. A minor compaction may make a delta and a delete delta that only count
+together: they are the halves of a pair, each the other's twin, and a side file in each is the mark
+of the pair. A place is the directory of a table or partition. This module runs in the driver only.
 """
 
 from __future__ import annotations
@@ -86,8 +88,9 @@ def check_names(
     catalog_facts: CatalogFacts,
     listings: Iterable[Listing],
 ) -> Iterator[Finding]:
-    """Yield what names and sizes alone show: where the directories contradict the metastore, data
-    files with wrong names, visible files without bytes, and visible files that no reader takes.
+    """Yield what names and sizes alone show: what ``check_catalog`` yields, write ids whose files
+    are not those that COMMIT noted, read files with wrong names, visible files without bytes in a
+    base or delta, and stray files (``_is_stray``).
 
     ``listings``: what readers read of each partition that can be listed.
     """
@@ -107,8 +110,9 @@ def check_names(
 def check_catalog(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """Yield where the directories contradict the metastore: unknown partitions, and write ids or
-    transactions that never were, or were aborted.
+    """Yield where the directories contradict the metastore: directories of unknown partitions, and
+    bases and deltas whose name has a write id above the highest allocated one, a transaction above
+    the last opened one, or an aborted write id.
     """
     yield from _unknown_partition_findings(table, found_files, catalog_facts)
     yield from _number_findings(table, found_files, catalog_facts)
@@ -125,10 +129,11 @@ def paths_of(listing: Listing) -> Iterator[str]:
 def _unknown_partition_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """Yield a finding for each partition directory that the catalog does not have.
+    """Yield a finding for each partition directory that the catalog does not have, and that has a
+    file or directory of state ``unknown`` other than litter.
 
-    A partition of which nothing is committed yet is none of these: an open transaction may make it.
-    Where DROP PARTITION leaves an empty directory, one without files is none either.
+    A partition of which nothing is committed yet gives none: an open transaction may make it. Where
+    DROP PARTITION leaves an empty directory, the file must be one, not an empty directory.
     """
     partitions, needs_file = (
         set(catalog_facts.partitions),
@@ -152,8 +157,8 @@ def _unknown_partition_findings(
 def _number_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
-    """Yield a finding for each base or delta whose name has a write id or transaction that never
-    was, or an aborted write id.
+    """Yield one finding for each base or delta whose name has a write id or transaction that is
+    higher than any so far, or else an aborted write id.
     """
     first_files: dict[str, FoundFile] = {}
     for file in found_files:
@@ -180,9 +185,10 @@ def _committed_file_findings(
     table: Table, found_files: Sequence[FoundFile], catalog_facts: CatalogFacts
 ) -> Iterator[Finding]:
     """Yield a finding for each write id whose files, by number and bytes, are not those that COMMIT
-    noted. None if a base or compacted delta covers the write id, and all directories that cover
-    it are in as many partitions as COMMIT noted: there its files were replaced. (COMMIT notes no
-    names of partitions.)
+    noted. Only the files of the statements' own deltas in known partitions are counted. There is no
+    finding if a base or compacted delta with files covers the write id, and all directories that
+    cover it are in at least as many partitions as COMMIT noted: there its files were replaced.
+    (COMMIT notes no names of partitions.)
     """
     sizes: dict[int, tuple[int, int]] = dict.fromkeys(catalog_facts.written, (0, 0))
     partitions_of_range: dict[tuple[int, int], set[str]] = {}  # of write ids → the partitions
@@ -237,8 +243,8 @@ def _stray_findings(
     table: Table, catalog_facts: CatalogFacts, unread_files: Iterable[FoundFile]
 ) -> Iterator[Finding]:
     """Yield a finding for the files that no reader takes and that should not be there
-    (``_is_stray``): one for a file that is alone in its directory, or one for the directory of
-    several.
+    (``_is_stray``): one for a file that is the only stray one in its directory, or one for the
+    directory of several. An entry at the path of a known partition is none: it is a broken link.
     """
     strays: dict[str, list[str]] = {}
     places = {
@@ -257,8 +263,8 @@ def _stray_findings(
 
 def _is_stray(table: Table, file: FoundFile) -> bool:
     """Whether a file that nobody reads should not be there: litter, or a plain file beside the
-    deltas of an insert-only table; no hidden file, and none of an open, aborted or historic
-    directory.
+    deltas of an insert-only table; no file with a hidden part in its path below the table's, and
+    none of an open, aborted or historic directory.
     """
     relative_path = file.path.removeprefix(f"{table.location}/")
     if any(map(is_hidden, relative_path.split("/"))) or file.state in (
@@ -275,9 +281,11 @@ def _is_stray(table: Table, file: FoundFile) -> bool:
 
 def check_pairs(fs: FileSystem, path: str, listing: Listing | None) -> list[Finding]:
     """Return what is wrong with the pairs (delta, delete delta) that minor compactions made in a
-    table's or partition's directory: a half whose twin is missing, or a twin without the mark.
+    table's or partition's directory: a half whose twin is missing, or a twin without the mark. The
+    findings are sorted by the name of the marked half. A half without its twin is HALF_OF_A_PAIR if
+    another delta or delete delta lies inside of its range of write ids, else LOST_HALF_OF_A_PAIR.
     ``listing``: what a reader reads there; None if it cannot be listed. A pair that another
-    directory in it replaces is not checked: it may be on the way to be deleted.
+    directory of the listing replaces is not checked: it may be on the way to be deleted.
     """
     deltas = _deltas_in(fs, path)
     compacted_directories = [
@@ -350,7 +358,8 @@ def _is_inside(inner: AcidDirectory, outer: AcidDirectory) -> bool:
 
 def check_overlaps(listing: Listing, path: str) -> Iterator[Finding]:
     """Yield a finding for each delta that readers take, and whose range of write ids overlaps that
-    of the base or of another such delta without lying inside of it.
+    of the base or delta before it that reaches furthest, without lying inside of it. Deltas come in
+    the order of the listing, after the base.
     """
     widest = listing.state.base
     for delta in listing.state.deltas:

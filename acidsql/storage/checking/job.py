@@ -112,8 +112,9 @@ class TableCheck:
         return [*findings, *of_files, *_run_check_job(spark, _work_by_task(works), self._spec())]
 
     def list_or_refuse(self, partition: str) -> Listing | Finding:
-        """List a table or partition as a reader does, and return the listing, or the finding why
-        readers refuse the directory.
+        """List a table or partition as a reader does, and return the listing. Return the finding
+        UNREADABLE_DIRECTORY if that raises an AcidSqlError: its path is that of the error, or else
+        the directory's. Files that compactions have replaced are no fault while they are there.
         """
         try:
             (listing,) = list_table(
@@ -134,9 +135,10 @@ class TableCheck:
         listings: dict[str, Listing],
         places: Collection[str],
     ) -> tuple[list[Finding], list[CheckWork]]:
-        """Return findings and work: each file that readers of this version or an older one need, of
-        the partitions in ``places``; and the findings that came up while these were sought. The
-        files of one bucket are one piece of work if their row ids are to be compared.
+        """Return findings and work. The work has each file that readers of this version or an older
+        one need, of the partitions in ``places``. The visible files of one bucket are one piece of
+        work if their row ids are to be compared; each other file is its own. The findings are those
+        of ``_folds_to_compare``.
         """
         findings: list[Finding] = []
         works: list[CheckWork] = []
@@ -162,9 +164,9 @@ class TableCheck:
     def _folds_to_compare(
         self, listing: Listing | None, findings: list[Finding], place: str
     ) -> Iterable[BucketFold]:
-        """Return the buckets whose row ids are to be compared; none without ``all_rows`` or row
-        ids. If the files cannot be sorted into buckets, a finding is added to ``findings``
-        instead.
+        """Return the buckets whose row ids are to be compared; none without a listing, ``all_rows``
+        or row ids. If the files cannot be sorted into buckets, a finding NOT_COMPARED is added to
+        ``findings``, and there are none, either.
         """
         if listing is None or self.table.is_insert_only or not self.all_rows:
             return []
@@ -179,8 +181,10 @@ class TableCheck:
         self, found_files: Iterable[FoundFile], listing: Listing | None, marked: Collection[str]
     ) -> Iterator[CheckedFile]:
         """Yield the files of a partition's directory to look at: those that a reader reads, and
-        those that readers of older versions need; if the directory cannot be listed, those that
-        a reader should read. ``marked``: the directories that have ``_orc_acid_version``.
+        those that readers of older versions need; if the directory cannot be listed, those that a
+        reader should read. Litter and empty files are left out of the latter two. ``marked``: the
+        directories that have ``_orc_acid_version``; only files that a reader reads are held against
+        them.
         """
         extra_states = ("history",) if listing is not None else ("history", "visible")
         if listing is not None:
@@ -211,7 +215,9 @@ class TableCheck:
                 )
 
     def _marked_directories(self, found_files: Iterable[FoundFile]) -> frozenset[str]:
-        """Return the paths of the directories that have an ``_orc_acid_version``."""
+        """Look for ``_orc_acid_version`` in each base and delta that has files, and return the
+        paths of the directories that have one.
+        """
         paths = sorted({directory_of(file.path) for file in found_files if file.acid and file.file})
         are = run_in_threads(lambda path: self.fs.exists(f"{path}/{ACID_VERSION_FILE}"), paths)
         return frozenset(path for path, is_marked in zip(paths, are, strict=True) if is_marked)
@@ -266,8 +272,8 @@ def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
 
 
 def _work_by_task(works: Iterable[CheckWork]) -> list[list[CheckWork]]:
-    """Divide the work into tasks, in order. Small files share a task: up to 64 MiB and 256
-    files.
+    """Divide the work into tasks, in order. Pieces share a task up to 64 MiB and 256 files; a
+    bigger piece has its own. No piece is divided.
     """
     tasks: list[list[CheckWork]] = []
     bytes_left = files_left = 0
@@ -295,7 +301,10 @@ def _run_check_job(
 def _check_function(
     tasks: Sequence[Sequence[CheckWork]], spec: CheckSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: numbers of tasks → their findings as JSON."""
+    """Return the function of the Python tasks: batches of tasks' numbers → for each number, a batch
+    with its findings as JSON texts. A task also makes later tasks of its worker cheaper
+    (``spare_later_tasks``).
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()

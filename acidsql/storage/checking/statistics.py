@@ -44,7 +44,8 @@ class _Column:
 
     def add(self, array: pa.Array) -> None:
         """Add the values of an array to what was measured so far: their number; of integers the
-        bounds and the sum; of texts the bounds and the sum of their bytes. NULLs do not count.
+        bounds and the sum; of texts the bounds, compared as bytes, and the sum of their bytes.
+        NULLs do not count.
         """
         self._plus("values", len(array) - array.null_count)
         if array.null_count == len(array):
@@ -71,7 +72,9 @@ class _Column:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether a measured fact is not as promised."""
+        """Whether a measured fact is not as promised. A fact that was not measured, as there were
+        no values, is not wrong.
+        """
         # A promise about no values is none.
         return any(
             self.measured.get(name, number) != number for name, number in self.promised.items()
@@ -108,8 +111,9 @@ class Totals:
 
 
 def _are_complete(footer: Footer) -> bool:
-    """Whether the statistics are about all rows. Those of Hive's streaming are about the rows since
-    the last commit.
+    """Whether the statistics are about all rows: the root's count of values is the footer's number
+    of rows. False if the root's statistics are missing or damaged. Those of Hive's streaming are
+    about the rows since the last commit.
     """
     try:
         root = dict(decode_fields(footer.statistics[0]))
@@ -120,8 +124,9 @@ def _are_complete(footer: Footer) -> bool:
 
 def _promised_statistics(footer: Footer, number: int, hive_type: str) -> dict[str, Any]:
     """Return what a footer says about a column: ``values`` (how many are not NULL), and for
-    integers and texts ``least``, ``greatest`` and ``sum`` (of texts, the bytes). Empty if it
-    says nothing, is damaged, or the column is a CHAR or has another type in the file.
+    integers and texts ``least``, ``greatest`` and ``sum`` (of texts, the bytes). The bounds of
+    texts are bytes. Empty if it says nothing, is damaged, or the column is a CHAR or has another
+    type in the file.
     """
     kind = parse_type(hive_type).kind
     if number >= len(footer.statistics) or footer.types[number].kind != kind or kind == "char":

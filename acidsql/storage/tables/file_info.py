@@ -58,7 +58,9 @@ class FileInfo:
 
 
 def is_acid(names: Iterable[str]) -> bool:
-    """Whether these are the six event columns, in order (ORC core compares them in any case)."""
+    """Whether these are the six event columns, in order, in upper or lower case (so ORC core
+    compares them).
+    """
     event_columns = [name.lower() for name in event.EVENT_COLUMNS]
     return [name.lower() for name in names] == event_columns
 
@@ -89,7 +91,9 @@ def info_of(file: BinaryIO, length: int) -> FileInfo:
 
 
 def footer_facts(footer: orc_footer.Footer) -> FileInfo:
-    """Return facts from a footer that was read already."""
+    """Return facts from a footer that was read already. If the root has six columns, of which the
+    last is ``row``, the user's columns are the fields of ``row``.
+    """
     root = row = footer.types[0]
     names = root.names
     if len(names) == len(event.EVENT_COLUMNS) and names[-1].lower() == event.ROW:
@@ -134,7 +138,7 @@ def row_count_and_problem(
     file: str | None, path: str, length: int | None, kind: str, problem: str | None
 ) -> tuple[int | None, str | None]:
     """Return the number of rows of an ORC or Parquet file, and the problem with the file; one or
-    both are None.
+    both are None. A file in neither format has ORC's problem, a damaged Parquet file has Parquet's.
 
     Args:
         file: The file's name; None for a directory without files.
@@ -168,7 +172,7 @@ def is_our_file(path: str, length: int | None) -> bool:
 
 def _rows_of_parquet(path: str) -> tuple[int | None, str | None]:
     """Return the number of rows of a Parquet file, or None, and what is wrong with the file: None
-    if nothing is, "" if it is of another kind.
+    if nothing is, "" if the file does not begin as a Parquet file does.
     """
     from acidsql.storage.tables.parquet import (  # see plain_file.insert_writer
         MAGIC,

@@ -190,7 +190,9 @@ def list_published(
     fs: FileSystem, location: str, directories: Iterable[str], *, plain: bool = False
 ) -> list[Listing]:
     """List directories that a statement of this transaction has published, and return one listing
-    for each partition. Without ``plain``, files without event columns are left out.
+    for each partition. The listings come in the order of their first directories. Without
+    ``plain``, files without event columns are left out; with ``plain``, each directory gives a
+    group of originals, even if it has no files. ``state`` and ``needs_filter`` have their defaults.
 
     Whether the directories' write ids are valid is not asked.
 
@@ -232,7 +234,7 @@ def list_plain(
     history_is_kept: bool = False,
 ) -> Listing:
     """List one directory of an insert-only table, and return the files that a snapshot reads: all
-    are originals, a group for each base or delta.
+    are originals, a group for each base or delta that counts, even if it has no files.
 
     Files may lie deeper (``HIVE_UNION_SUBDIR_1``). Files beside the deltas are not read (Hive's
     ``hive.mm.allow.originals`` is false, too).
@@ -273,7 +275,8 @@ def _list_event_files(
     fs: FileSystem, entry: Entry, directory: AcidDirectory
 ) -> tuple[list[EventFile], list[OriginalFiles]]:
     """List a base, delta or delete delta, and return its event files, and as a group (or none) its
-    files without event columns; of a delete delta these are left out. Empty files are left out.
+    files without event columns; of a delete delta these are left out. The files are sorted by name.
+    Files of which no byte is committed, by the side file or else by their size, are left out.
     Raises FormatError for an unknown name in a base or a damaged side file, and UnsupportedError
     for Hive 2's layout.
     """
@@ -297,7 +300,9 @@ def _list_event_files(
 
 
 def _originals_of_directory(files: Sequence[Entry], directory: AcidDirectory) -> OriginalFiles:
-    """Return files without event columns as the originals of their base or delta."""
+    """Return files without event columns as the originals of their base or delta, in this order,
+    with its lowest write id and its statement id, or 0 without one.
+    """
     return OriginalFiles(
         tuple(file.path for file in files),
         directory.min_write_id,
@@ -309,7 +314,7 @@ def _originals_of_directory(files: Sequence[Entry], directory: AcidDirectory) ->
 
 def _check_base(children: Iterable[Entry]) -> None:
     """Raise FormatError if a file of a base has an unknown name: Hive reads every visible file of a
-    base.
+    base. Names of bucket files and originals, hidden names and ``…_flush_length`` are known.
     """
     for child in children:
         if is_hidden(child.name) or child.name.endswith(FLUSH_LENGTH_SUFFIX):
@@ -342,8 +347,9 @@ def committed_length(fs: FileSystem, entry: Entry, siblings: set[str]) -> int | 
 
 
 def _originals_at_root(fs: FileSystem, entries: Sequence[Entry]) -> list[OriginalFiles]:
-    """Return the originals beside a table's deltas, at any depth, as one group; no group if there
-    are no files. Raises FormatError for a directory ``name=value``.
+    """Return the originals beside a table's deltas, at any depth, as one group with the write id 0,
+    sorted by path; no group if there are no files. Empty files are left out. Raises FormatError for
+    a directory ``name=value``.
     """
     _refuse_partitions(entries)
     files = (
@@ -384,7 +390,9 @@ def _walk_files(fs: FileSystem, entry: Entry) -> list[Entry]:
 
 
 def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
-    """Whether all events that a base or delta may have, by its name, are visible."""
+    """Whether all events that a base or delta may have, by its name, are visible. A base may have
+    each write id from 1 on up to its own.
+    """
     # A base has events of every write id from 1 on, a delta those of the range in its name.
     first = 1 if directory.kind is DirectoryKind.BASE else directory.min_write_id
     last = directory.max_write_id

@@ -30,7 +30,7 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
         length: The committed length in bytes, if it is not the whole file (``_flush_length``).
 
     Raises:
-        FormatError: The file is not ORC, is damaged, or has no columns.
+        FormatError: The file is not ORC, is damaged, or its root is no struct.
     """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
         end = length_of(file) if length is None else length
@@ -39,7 +39,7 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
 
 def _user_columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
     """Return name and Hive's type text of the user's columns, which are the fields of ``row`` in a
-    file of events. Raises FormatError if there are no columns.
+    file of events. Raises FormatError if the root is no struct.
     """
     if not types or types[0].kind != "struct":
         raise FormatError(f"'{path}' has no columns", path=path)
@@ -85,7 +85,7 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, FileColumnNames]
     statement, in all partitions. For compactions and streams, one footer of each directory is read.
 
     Raises:
-        FormatError: A file that was read does not have the six event columns.
+        FormatError: A file that was read is damaged, or does not have the six event columns.
     """
     writers = {file.place: _writer(file) for file in files}
     one_of_each = {_writer(file): file.path for file in files}
@@ -96,7 +96,9 @@ def names_by_directory(files: Sequence[EventFile]) -> dict[str, FileColumnNames]
 
 
 def _writer(file: EventFile) -> str:
-    """Return a key that all files of one statement, or of one directory of a compaction, share."""
+    """Return a key that all files of one statement, or of one directory of a compaction or stream,
+    share: the directory's name for a statement, else its path.
+    """
     is_statements = file.directory.statement_id is not None
     return file.directory.name if is_statements else file.place
 
@@ -122,8 +124,8 @@ def column_types(path: str) -> tuple[HiveType, ...]:
 
 def types_by_directory(listings: Sequence[Listing]) -> dict[str, tuple[HiveType, ...]]:
     """Return path → the types of the user's columns. The paths are those of the directories of
-    event files, and those of the files without event columns. Footers are read. Raises FormatError
-    if a file is not ORC, or is damaged.
+    files of insert events, and those of the files without event columns. Footers are read, of the
+    former as ``names_by_directory`` does. Raises FormatError if a file is not ORC, or is damaged.
     """
     names = names_by_directory([file for listing in listings for file in listing.data])
     plain = [path for listing in listings for group in listing.originals for path in group.paths]
@@ -146,7 +148,8 @@ def _may_have_lost_days(path: str) -> bool:
 
 def any_misread(paths: Sequence[str], types: Sequence[HiveType]) -> bool:
     """Whether Spark's reader may show other values than Hive's for one of these files of any
-    writer: old days, or columns whose type was changed since.
+    writer: old days, or columns whose type was changed since, by position. Columns that a file
+    lacks are no difference.
 
     ``types``: the types of the table's columns. Reads all footers. Raises FormatError if a file is
     not ORC, or is damaged.
@@ -184,10 +187,11 @@ def names_at_positions(names: Sequence[str], columns: Sequence[str]) -> tuple[st
         columns: The table's names.
 
     Returns:
-        ``columns`` if they agree with the file's names; else the file's names, then names that no
-        file has for added columns. None if Spark's reader cannot find columns by name: the file has
-        names that differ in case only, or Hive's ``_col0``, ``_col1`` …, which ORC does not treat
-        as names, even if the table's columns have these names.
+        ``columns`` if they agree with the file's names, in upper and lower case too, as far as both
+        go; else the file's names, then names that no file has for added columns. None if Spark's
+        reader cannot find columns by name: the file has no names, or names that differ in case
+        only, or Hive's ``_col0``, ``_col1`` …, which ORC does not treat as names, even if the
+        table's columns have these names.
     """
     shared_count = min(len(names), len(columns))
     if has_no_names(names):

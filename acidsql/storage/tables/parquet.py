@@ -49,6 +49,7 @@ _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 def compression_of(properties: Mapping[str, str]) -> str:
     """Return a table's ``parquet.compression``, in lower case; by default ``snappy``, as in Spark.
+    The property's name may be in upper or lower case.
 
     Raises:
         SettingError: Hive, Spark and Trino do not all read this compression.
@@ -90,8 +91,8 @@ class ParquetFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows, columns by position. The write id, bucket property and row id have no meaning
-        here.
+        """Add rows, columns by position. Rows wait until they fill a row group of 64 MiB or a
+        million rows. The write id, bucket property and row id have no meaning here.
 
         Raises:
             WriteError: The number of columns is wrong, or a value cannot be stored.
@@ -100,7 +101,9 @@ class ParquetFileWriter:
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
-        """Write the remaining rows, close (and sync) the file, and return its counts."""
+        """Write the remaining rows, close (and sync) the file, and return its counts: rows as
+        inserts, no deletes, bytes, and row groups as stripes.
+        """
         self._pending.flush()
         self._parquet.close()
         written = self._file.tell()
@@ -143,8 +146,9 @@ def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
     """Check, by the footers, that Spark's reader shows the columns of files as they are.
 
     Raises:
-        FormatError: A column does not fit the table's type, timestamps are no wall clocks, or days
-            are of a calendar that the file tells Hive's readers only.
+        FormatError: A file is no Parquet file, a column does not fit the table's type, timestamps
+            are no wall clocks in microseconds or coarser, or days may be of a calendar that the
+            file tells Hive's readers only.
     """
     run_in_threads(
         lambda path: _inspect(path, lambda reader: _need_readable(path, reader, schema)), paths
@@ -155,7 +159,8 @@ def need_wall_clocks(paths: Sequence[str]) -> None:
     """Check that all timestamps in files are wall clocks, which Spark's reader shows unchanged.
 
     Raises:
-        FormatError: A file has timestamps that are no wall clocks.
+        FormatError: A file is no Parquet file, or has timestamps that are no wall clocks in
+            microseconds or coarser.
     """
     run_in_threads(lambda path: _inspect(path, partial(_refuse_instants, path)), paths)
 
@@ -171,7 +176,7 @@ def columns_of_parquet(path: str) -> list[tuple[str, str]]:
 
     Raises:
         FormatError: The file is not Parquet, a column's type does not exist in Hive, or timestamps
-            are no wall clocks.
+            are no wall clocks in microseconds or coarser.
     """
     with _open_parquet(path) as reader:
         _refuse_instants(path, reader)
@@ -229,7 +234,7 @@ def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> p
 
 def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None:
     """Raise FormatError if a file's timestamps are no wall clocks, its columns do not fit the
-    table, or its days may be of Hive's hybrid calendar.
+    table, or Hive noted the hybrid calendar and its days may be before 1582-10-15.
     """
     _refuse_instants(path, reader)
     if fault := parquet_misfit(reader.schema_arrow, schema):
@@ -240,7 +245,8 @@ def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None
 
 def _has_old_days(reader: pq.ParquetFile) -> bool:
     """Whether Spark's reader takes the dates of a file for days of the hybrid calendar, by what
-    Spark noted in the footer.
+    Spark noted in the footer: a version before 3, or that it wrote old dates. False without Spark's
+    version.
     """
     keys = reader.metadata.metadata or {}
     version = keys.get(_SPARK)
@@ -248,8 +254,9 @@ def _has_old_days(reader: pq.ParquetFile) -> bool:
 
 
 def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
-    """Raise FormatError if a DATE column has days before 1582-10-15, or has no statistics that
-    exclude them. Called if only Hive's own key says that they are of the hybrid calendar.
+    """Raise FormatError if a DATE column, also one inside of a nested type, has days before
+    1582-10-15, or has no statistics that exclude them. Also raise it if the footer contradicts
+    itself. Called if only Hive's own key says that they are of the hybrid calendar.
     """
     footer = reader.metadata
     for i in range(footer.num_columns):

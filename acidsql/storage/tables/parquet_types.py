@@ -21,8 +21,9 @@ _DIGITS = {32: 10, 64: 20}  # of an integer's bits, as Spark counts them
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type as Parquet stores it, nested types too. Arrow has several types for one
-    (``large_string``, dictionaries …), and the file notes which.
+    """Return the type as Parquet stores it, nested types too: no dictionaries, no large or view
+    types, each kind of list as ``list``. Other types are returned as they are. Arrow has several
+    types for one (``large_string``, dictionaries …), and the file notes which.
     """
     is_a = pa.types
     if is_a.is_dictionary(kind):
@@ -45,7 +46,9 @@ def _is_list(kind: pa.DataType) -> bool:
 
 
 def hive_type(kind: pa.DataType) -> str | None:
-    """Return Hive's type text for a plain type; None if Hive has no such type."""
+    """Return Hive's type text for a result of ``plain_type``; None if Hive has no such type, also
+    inside of a nested one. Timestamps are of milliseconds or microseconds.
+    """
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     child_types = [hive_type(kind.field(i).type) for i in range(kind.num_fields)]
@@ -60,9 +63,11 @@ def hive_type(kind: pa.DataType) -> str | None:
 
 
 def parquet_misfit(file: pa.Schema, table: RowSchema) -> str | None:
-    """Return why a file with these columns does not fit the table; None if it fits.
+    """Return why a file with these columns does not fit the table; None if it fits. The reason is
+    that of the first column whose type does not fit (``_fits``), or of the names.
 
-    Columns are matched by name, ignoring case. Missing columns fit: their values are NULL.
+    Columns are matched by name, ignoring case. Missing columns fit: their values are NULL. But two
+    columns of one name do not fit, nor does a file that has columns, and none of the table's.
     """
     try:
         places = places_of_fields(table.names, file.names)
@@ -83,7 +88,13 @@ def parquet_misfit(file: pa.Schema, table: RowSchema) -> str | None:
 
 def _fits(file_type: pa.DataType, table_type: pa.DataType) -> bool:
     """Whether Spark's reader and a compaction read values of a file's type as the table's type
-    alike; fields of structs are matched by name.
+    alike.
+
+    The same type fits, and integers as ``_fits_integer`` says. A decimal fits one with no fewer
+    digits on either side of the point, FLOAT fits DOUBLE, STRING and BINARY fit each other, DATE
+    and milliseconds fit a timestamp of microseconds, and bytes of a fixed size fit BINARY. Of
+    lists, maps and structs the parts must fit. Fields of structs are matched by name, ignoring
+    case; missing ones fit unless all are missing.
     """
     is_a = pa.types
     if file_type == table_type:
@@ -124,8 +135,9 @@ def _fits(file_type: pa.DataType, table_type: pa.DataType) -> bool:
 
 
 def _fits_integer(file_type: pa.DataType, table_type: pa.DataType) -> bool:
-    """Whether integers can be read as a wider type (integer, decimal, double); unsigned ones need
-    one bit more.
+    """Whether integers can be read as the table's type: an integer as wide, where unsigned ones
+    need one bit more; for signed ones also a decimal with 10 digits before the point (20 for 64
+    bits), or for up to 32 bits DOUBLE.
     """
     is_signed = pa.types.is_signed_integer(file_type)
     if pa.types.is_integer(table_type):

@@ -57,8 +57,8 @@ def replaced_writer(file: BinaryIO) -> ParquetFileWriter:
 
 
 def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
-    """Return the batch for ``replaced_writer``: the new row number, and the old row id and
-    partition.
+    """Return the batch for ``replaced_writer``. Its columns are the new version's row number, then
+    the write id, bucket property, row number and partition of the old one.
 
     Args:
         rows: New versions of rows, with the partitions and row ids of the old ones.
@@ -71,7 +71,8 @@ def replaced_rows(rows: pa.RecordBatch, row_ids: pa.Array) -> pa.RecordBatch:
 def read_replaced(replaced_file: ReplacementFile) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a replacement file, with the columns of ``DDL``: partition, bucket property
     and row id of a new row, then write id, bucket property, row id and partition of the old row
-    that it replaces. Raises SnapshotTooOldError if the file is gone.
+    that it replaces. Raises SnapshotTooOldError if the file is gone, and FormatError if it is
+    damaged.
     """
     with naming_missing(replaced_file.path):
         for batch in read_parquet(replaced_file.path, _SCHEMA):

@@ -113,8 +113,10 @@ def inventory(
     columns: Sequence[str] = (),
     oldest: float = float("inf"),
 ) -> list[FoundFile]:
-    """List all directories and files of a table, sorted, without Hive's side files. No file is
-    opened except side files. A directory that is gone or unreadable raises no error here.
+    """List all files of a table and its directories without files, sorted by partition, directory
+    and name, without the side files in bases and deltas. Partition directories that the catalog
+    does not know, and files beside partition directories, are listed, too. No file is opened except
+    side files. A directory that is gone or unreadable raises no error here.
 
     Args:
         fs: The table's file system.
@@ -176,7 +178,8 @@ def _top_entries(
     oldest: float,
 ) -> list[tuple[Entry, FoundFile]]:
     """Return the entries of a table's or partition's directory itself, hidden ones too; each with a
-    FoundFile that has its kind and state, for the files below it. Empty if the directory is
+    FoundFile that has its kind and state, for the files below it. Hidden entries are litter. In a
+    place that the catalog does not know, ``visible`` becomes ``unknown``. Empty if the directory is
     missing.
     """
     entries = fs.list_if_there(place.path)
@@ -202,8 +205,8 @@ def _state_by_name(
     txns: ValidTxnList,
     oldest: float,
 ) -> Callable[[str], str]:
-    """Return a function that gives the state of an entry by its name: visible, history, obsolete,
-    aborted or open; unknown if the snapshot can no longer be read.
+    """Return a function that gives the state of an entry by its name: visible, history, obsolete or
+    aborted, and open for each other name. If the snapshot can no longer be read, all are unknown.
     """
     children = list(_whole_children(fs, entries))
     default = "open"
@@ -236,8 +239,8 @@ def _whole_children(fs: FileSystem, entries: Sequence[Entry]) -> Iterator[Child]
 
 
 def _staged_state(name: str, write_ids: ValidWriteIdList) -> str:
-    """Return the state of a hidden directory: open if a running statement may own it, else
-    unknown.
+    """Return the state of a hidden directory: open if a running statement may own it, as its name
+    has a write id that the snapshot has open or above its high-water mark; else unknown.
     """
     write_id = staged_write_id(name)
     undecided = write_id is not None and (
@@ -265,7 +268,7 @@ def _directory_files(
 ) -> Iterator[FoundFile]:
     """Yield the files, and the directories without files, below a directory; they take what they do
     not tell themselves from ``directory_template``. Files that no reader would take as data are
-    litter; side files are left out. A link is not followed.
+    litter; side files are left out. A link is not followed: it counts as a file.
     """
     children = fs.list_if_there(entry.path)
     names = {child.name for child in children}
@@ -330,8 +333,9 @@ def _files_beside_partitions(
     columns: Sequence[str],
     write_ids: ValidWriteIdList,
 ) -> list[FoundFile]:
-    """Return the files above the partitions' directories, directly in ``prefix``, where no reader
-    looks for files, as litter.
+    """Return the files where no reader looks for files, as litter of the partition "": those in
+    ``prefix``, which is above the partitions' directories, and those below its directories that are
+    not named as partitions (``name=value``) of the next partition column.
     """
     column = columns[prefix.count("/") + 1 if prefix else 0]
     strays: list[FoundFile] = []
