@@ -50,7 +50,8 @@ class DirectoryContents:
 
 def list_contents(fs: FileSystem, path: str) -> DirectoryContents:
     """List a table's or partition's directory, and return its bases and deltas, and the plain files
-    that readers see, which are none if there is a base.
+    beside these, at any depth, without hidden and empty ones. If there is a base, readers see no
+    plain files, so there are none, and their directories are not looked at.
 
     Raises:
         FormatError: The directory has partitions, but the statement names fewer partition columns;
@@ -158,7 +159,8 @@ def _original_columns(path: str) -> list[tuple[str, str]]:
 
 
 def check_buckets(contents: DirectoryContents, num_buckets: int) -> None:
-    """Raise an error for originals of a bucketed table whose names do not name a bucket.
+    """Raise an error for originals of a bucketed table whose names do not name a bucket of the
+    table.
 
     Raises:
         FormatError: A name has no bucket id, or a bucket id that the table does not have.
@@ -192,8 +194,9 @@ def check_names(contents: DirectoryContents) -> None:
 def rename_originals(fs: FileSystem, contents: DirectoryContents) -> int:
     """Rename files without a bucket id in their names to Hive's names, durably.
 
-    The new numbers go on above the existing ones. After a crash a second run goes on, and gives
-    every file the name that the first run would have given.
+    The new numbers go on above the highest bucket id in the existing names, in the order of the
+    paths. After a crash a second run goes on, and gives every file the name that the first run
+    would have given.
 
     Returns:
         The number of renamed files.
@@ -229,7 +232,7 @@ def unreadable_as_full_acid(fs: FileSystem, directory: str) -> str | None:
     none.
 
     There may be only bases and deltas in it, and in these only files with names like 000000_0.
-    Hidden names are skipped.
+    Hidden names are skipped. The footers are not read.
     """
     for entry in fs.list(directory):
         if is_hidden(entry.name):

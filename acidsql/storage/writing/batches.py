@@ -62,8 +62,8 @@ def measured_batches(rows: DataFrame) -> Batches:
 
 
 def unmeasured_batches(rows: DataFrame) -> Batches | None:
-    """Return the same rows in batches that Spark does not measure; a row with more than 16 KiB of
-    text fails the job (``is_long_row``).
+    """Return the same rows in batches of at most 8192 rows that Spark does not measure; a row with
+    more than 16 KiB of text fails the job (``is_long_row``).
 
     Returns:
         The batches. None if the user has set the size of batches, if the query may call the user's
@@ -98,8 +98,8 @@ def is_long_row(error: BaseException) -> bool:
 
 
 def _refuse_long_rows(rows: DataFrame, texts: list[str]) -> DataFrame:
-    """Return the rows in a form that fails the job, with ``_TOO_LONG`` in the message, if a row has
-    more than 16 KiB in the columns ``texts`` together.
+    """Return the same rows and columns, lazily, in a form that fails the job, with ``_TOO_LONG`` in
+    the message, if a row has more than 16 KiB in the columns ``texts`` together.
     """
     # The SQL does not call coalesce, because in Spark 4.1 a session may redefine it.
     lengths = [

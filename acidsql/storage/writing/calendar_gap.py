@@ -40,7 +40,9 @@ def refuse_unreadable_days(batch: pa.RecordBatch) -> None:
 
 
 def _days_and_timestamps(array: pa.Array) -> Iterator[pa.Array]:
-    """Yield the dates and timestamps in an array, nested ones too, without nulls."""
+    """Yield arrays of the dates and timestamps in an array, in structs, lists and maps too, without
+    nulls and without what null parents hide. Other types yield nothing.
+    """
     kind = array.type
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         yield array.drop_null()

@@ -43,9 +43,9 @@ def write_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
     """Run the delete stage: write sorted delete keys into files of the staging directory, and yield
-    the records of both stages: those of the insert stage that come among the keys, those of this
-    task's files, ``matched`` and ``duplicate`` with numbers of rows, and one ``seen`` for each task
-    that keys came from.
+    the records of both stages: those of the insert stage at once as they come among the keys; at
+    the end those of this task's files, ``matched`` and ``duplicate`` with numbers of rows if these
+    are not 0, and one ``seen`` for each attempt of a task that keys came from.
 
     Raises:
         WriteError: The keys are not sorted.

@@ -1,6 +1,8 @@
 """Events → files, in a Spark task (or in the driver, for few rows).
 
-One Spark job with two stages writes a statement's events::
+A delete key is the row id of a row that the statement deletes or only matches, with its partition
+directory and its action (``event_records``). One Spark job with two stages writes a statement's
+events::
 
     insert stage   rows of the query ────┬─► insert files
                                          └─► delete keys and match marks ─► shuffle by bucket id
@@ -66,7 +68,8 @@ def write_inserts(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[Record]:
     """Run the insert stage of a statement that only inserts: write all rows into files of the
-    staging directory, then yield the records of the files, and of nulls in NOT NULL columns.
+    staging directory, then yield the records of the files, and one of kind ``null`` for each NOT
+    NULL column that got nulls. Nothing is yielded before all batches are read.
 
     Raises:
         WriteError: A value cannot be stored, or there are too many writers.
@@ -81,9 +84,9 @@ def write_inserts(
 def write_inserts_pass_deletes(
     spec: WriteSpec, task: Task, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Run the insert stage: write the new rows into files of the staging directory, and yield the
-    keys of deleted or matched rows; last, the records of the files, and ``done`` for the task, in
-    rows of the same columns (KEY_SCHEMA).
+    """Run the insert stage: write the new rows into files of the staging directory, and yield for
+    each batch the keys of its deleted or matched rows; last, in rows of the same columns
+    (KEY_SCHEMA), the records of ``write_inserts``, and ``done`` for the task.
 
     Raises:
         WriteError: A value cannot be stored, or there are too many writers.
@@ -287,7 +290,8 @@ def _carry_records(records: list[Record]) -> pa.RecordBatch:
 
 def _row_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
     """Return the partition directory of each row: that of the replaced row, or one made of the
-    row's values, for rows that replace none, or that move. None if all rows go into one directory.
+    row's values, for rows that replace none, or that move. None if all rows go into one directory:
+    the table has no partition columns, or the statement names the partition.
     """
     if not spec.partitions.columns or spec.static_partition is not None:
         return None
@@ -302,7 +306,9 @@ def _row_partitions(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array | None:
 
 
 def _directories_of_values(spec: WriteSpec, batch: pa.RecordBatch) -> pa.Array:
-    """Return the directory that is made of each row's partition values."""
+    """Return the directory for each row's partition values: the first existing one with these
+    values, else the canonical name.
+    """
     ordinals = range(len(spec.partitions.columns))
     table = pa.table({str(i): batch.column(f"{VALUE}{i}") for i in ordinals})
     names: dict[tuple[str | None, ...], str] = {}

@@ -1,6 +1,8 @@
 """The Spark job that writes a statement's events and returns records to the driver.
 
-This module is the driver's part: it brings each row to the right task. The workers' part is in
+This module is the driver's part: it brings each row to the right task. A delete key is the row id
+of a deleted or matched row, with its partition directory and action; a record tells of a written
+file or an ended task. ``event_writer`` describes the two stages. The workers' part is in
 ``event_writer`` and ``delete_writer``.
 """
 
@@ -66,7 +68,7 @@ def write_events(
     """Run the Spark job that writes a statement's events into files of the staging directory.
 
     A table that got a row too long for unmeasured batches is remembered in this process, and its
-    job runs again.
+    job runs again with measured batches, as the next statements do.
 
     Args:
         events: One row for each event or match, with the columns that ``event_records`` names.
@@ -127,8 +129,9 @@ def _write_batches(
 
 
 def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return a DataFrame whose evaluation runs the insert stage, and the delete stage if there is
-    one, and gives their records as JSON. ``placed``: the rows in their tasks.
+    """Return a DataFrame whose evaluation runs the insert stage, and the delete stage if the rows
+    have an ACTION, and gives their records, one JSON text in each row. ``placed``: the rows in
+    their tasks.
     """
     names = placed.columns
     # mapInArrow looks up columns by name, and treats dots and back-quotes in names as syntax.
@@ -141,13 +144,16 @@ def _records_of_inserts(placed: DataFrame, spec: ew.WriteSpec) -> DataFrame:
 
 
 def _records_of_deletes(keys: DataFrame, spec: ew.WriteSpec) -> DataFrame:
-    """Return a DataFrame whose evaluation runs the delete stage, and gives the records as JSON."""
+    """Return a DataFrame whose evaluation runs the delete stage, and gives the records of both
+    stages, one JSON text in each row. ``keys``: rows of KEY_SCHEMA, in any order.
+    """
     return _arrange_keys(keys).mapInArrow(_delete_function(spec), _RECORD_DDL)
 
 
 def _arrange_keys(keys: DataFrame) -> DataFrame:
-    """Bring the keys of a file into one task, sorted, lazily; of equal keys the one that deletes
-    comes first, because ``delete_writer`` keeps the first."""
+    """Bring the keys of a file (of a partition and bucket id) into one task, sorted, lazily; of
+    equal keys the one that deletes comes first, because ``delete_writer`` keeps the first.
+    """
     return keys.repartition(ew.PARTITION, ew.BUCKET_ID).sortWithinPartitions(
         *_KEY_ORDER, F.col(ew.ACTION).bitwiseAND(ew.DELETE).desc()
     )
@@ -155,8 +161,8 @@ def _arrange_keys(keys: DataFrame) -> DataFrame:
 
 def _delete_keys(events: DataFrame) -> DataFrame:
     """Return the delete keys of events, in rows of KEY_SCHEMA, lazily, without those that only
-    insert. The insert stage would make the same keys, but these are made by SQL: they name no
-    task, and there are no records among them.
+    insert. Keys that only matched stay. The insert stage would make the same keys, but these are
+    made by SQL: they name no task, and there are no records among them.
     """
     # The SQL calls no functions: in Spark 4.1 a session may redefine functions of Spark's.
     mask, unit = bucket_codec.BUCKET_ID_MASK, 1 << bucket_codec.BUCKET_SHIFT
@@ -173,7 +179,8 @@ def _delete_keys(events: DataFrame) -> DataFrame:
 
 def write_rows(rows: pa.Table, table: Table, spec: ew.WriteSpec) -> list[ew.Record]:
     """Write a few events in the driver into files of the staging directory: both stages as one
-    task, without a Spark job. Return the records. The rows are not sorted by SORTED BY.
+    task, without a Spark job. Return the records. The rows are not sorted by SORTED BY. "" and
+    ``__HIVE_DEFAULT_PARTITION__`` as partition values count as NULL.
 
     Raises:
         WriteError: A value cannot be stored.
@@ -332,7 +339,10 @@ def _bucket_types(table: Table) -> list[str]:
 
 
 def _insert_function(spec: ew.WriteSpec, names: list[str]) -> _TaskFunction:
-    """Return the function of the Python tasks: rows → records. ``names``: the columns' names."""
+    """Return the function of the Python tasks: rows → one batch of records as JSON (RECORD_SCHEMA).
+    A task also makes later tasks of its worker cheaper. ``names``: the columns' names, because the
+    batches have others.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
@@ -343,8 +353,9 @@ def _insert_function(spec: ew.WriteSpec, names: list[str]) -> _TaskFunction:
 
 
 def _insert_function_with_deletes(spec: ew.WriteSpec, names: list[str]) -> _TaskFunction:
-    """Return the function of the Python tasks: rows → delete keys, with records among them.
-    ``names``: the columns' names.
+    """Return the function of the Python tasks: rows → delete keys, last the records as rows of the
+    same columns (KEY_SCHEMA). A task also makes later tasks of its worker cheaper. ``names``: the
+    columns' names, because the batches have others.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -356,7 +367,10 @@ def _insert_function_with_deletes(spec: ew.WriteSpec, names: list[str]) -> _Task
 
 
 def _delete_function(spec: ew.WriteSpec) -> _TaskFunction:
-    """Return the function of the Python tasks: sorted delete keys → records."""
+    """Return the function of the Python tasks: sorted delete keys, with the insert stage's records
+    among them → one batch of the records of both stages as JSON (RECORD_SCHEMA). A task also makes
+    later tasks of its worker cheaper.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()

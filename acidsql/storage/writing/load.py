@@ -63,8 +63,9 @@ def find_files(path: str) -> list[Entry]:
     """Return the files of INPATH, sorted by name: one file, the files of a directory, or of a
     pattern.
 
-    Hidden files (for example ``_SUCCESS``) and empty files are left out. Only the last part of the
-    path may be a pattern.
+    Only the last part of the path may be a pattern; it is none if a file or directory has exactly
+    this name. Empty files are left out, and hidden ones (for example ``_SUCCESS``) unless the path
+    names one exactly. A directory counts as its files only if the path names it exactly.
 
     Raises:
         FormatError: There are no files, or there are directories among them.
@@ -106,8 +107,9 @@ def examine(files: Sequence[Entry], columns: Sequence[Column]) -> list[SourceFil
 
 
 def _examine_file(file: Entry, columns: Sequence[Column]) -> SourceFile:
-    """Check the footer of one file, and return the facts about the file. Raises FormatError if it
-    is not ORC, was written by an ACID table, or has other columns.
+    """Check the footer of one file, and return the facts about the file. The columns are compared
+    by ``misfit``. Raises FormatError if it is not ORC, was written by an ACID table, or has other
+    columns.
     """
     path = file.path
     try:
@@ -138,7 +140,9 @@ def misfit(file_columns: Sequence[tuple[str, str]], columns: Sequence[Column]) -
     """Return why a file with these columns does not fit the table; None if it fits.
 
     Hive matches columns by position, so nobody would notice another order. Therefore names count,
-    too, unless they are Hive's ``_col0``, ``_col1`` …; case does not.
+    too, unless they are Hive's ``_col0``, ``_col1`` …; case does not. Types must be the same, at
+    the same position. The reason is that of the number of columns or of the first column that does
+    not fit.
     """
     if len(file_columns) != len(columns):
         return f"it has {len(file_columns)} columns, the table {len(columns)}"
@@ -165,15 +169,17 @@ def mark_of(path: str) -> str:
 
 
 def is_copied_in_place(sources: Sequence[SourceFile], location: str) -> bool:
-    """Whether publishing can copy the files themselves: they are in the table's object store."""
+    """Whether publishing can copy the files themselves: they are in the table's object store
+    (scheme and bucket). False if the table's file system has directories.
+    """
     if filesystem_for(location).has_directories:
         return False
     return all(scheme_and_root(source.path) == scheme_and_root(location) for source in sources)
 
 
 def records_in_place(sources: Sequence[SourceFile], spec: ew.WriteSpec) -> list[ew.Record]:
-    """Return the records of files that publishing copies from where they are. Nothing is copied
-    yet.
+    """Return the records of files that publishing copies from where they are. A record has the
+    source's path, and the file's number as bucket id. Nothing is copied yet.
     """
     partition = spec.static_partition or ""
     return [
@@ -214,7 +220,9 @@ def copy_in_tasks(
 def _copy_function(
     sources: Sequence[SourceFile], spec: ew.WriteSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: numbers of files → records of their copies."""
+    """Return the function of the Python tasks: batches of files' numbers → for each, a batch of the
+    records of their copies as JSON, made while it is copied.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task = current_task()
@@ -244,8 +252,8 @@ def _copy_file(source: SourceFile, number: int, spec: ew.WriteSpec, task: ew.Tas
 def _refuse_changed_copies(
     records: list[ew.Record], sources: Sequence[SourceFile]
 ) -> list[ew.Record]:
-    """Return the records; raise WriteError if a copy differs from the file that ``examine``
-    checked.
+    """Return the records; raise WriteError if a record says ``gone``, or a copy has another mark
+    (``mark_of``) than the file that ``examine`` checked.
     """
     for record in records:
         source = sources[record.bucket_id]

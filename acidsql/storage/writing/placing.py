@@ -73,8 +73,8 @@ def fill_staged_directory(fs: FileSystem, staged: str, new: NewDirectory) -> Non
 def place_directories(
     fs: FileSystem, location: str, staging: str, new: Sequence[NewDirectory], placed: list[str]
 ) -> None:
-    """Put a statement's files into new directories, each complete at once and durable; on an object
-    store ``place_objects`` does it.
+    """Put a statement's files into new directories, one after the other, each complete at once and
+    durable; on an object store ``place_objects`` does it.
 
     Args:
         fs: The table's file system.
@@ -163,7 +163,9 @@ def _sizes_there(
 
 
 def _need_exact_contents(new: NewDirectory, sizes_there: Mapping[str, int]) -> None:
-    """Raise WriteError if a new directory does not hold exactly its files, with their sizes."""
+    """Raise WriteError if a new directory does not hold exactly its files and markers, by name and
+    size.
+    """
     for name, expected in new.sizes.items():
         if sizes_there.get(name) != expected:
             raise _wrong_length_error(f"{new.path}/{name}", expected, sizes_there.get(name))

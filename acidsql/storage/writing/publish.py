@@ -80,11 +80,11 @@ def staged_write_id(name: str) -> int | None:
 
 def check_records(records: Iterable[Record], *, merge: bool) -> list[Record]:
     """Check a job's records, and return the records of the files to publish: of kind ``insert``,
-    then ``delete``, then ``replaced``.
+    then ``delete``, then ``replaced``. Other kinds are only checked.
 
     Raises:
-        WriteError: The job mixed two attempts of one task, or wrote one bucket id twice; or a row
-            was changed twice, and the statement is no MERGE.
+        WriteError: The job mixed two attempts of one task, or wrote one bucket id of a partition
+            twice, in files of one kind; or a row was changed twice, and the statement is no MERGE.
         ConstraintError: A NOT NULL column got a null.
         MergeCardinalityError: A row of MERGE's target was matched twice.
     """
@@ -120,8 +120,9 @@ def publish(
     *,
     are_copies: bool = False,
 ) -> PublishedWrite:
-    """Put checked files into their directories, without committing, and return what was published;
-    after a failure, try to delete the directories.
+    """Put checked files into their directories, without committing, and return what was published.
+    Files of kind ``replaced`` are put beside the inserts, and not counted. After a failure, try to
+    delete the directories.
 
     Args:
         fs: The table's file system.
@@ -182,7 +183,8 @@ def _row_changes(files: Iterable[Record]) -> dict[str, int]:
 
 
 def empty_file(spec: HowToWrite, partition: str) -> Record:
-    """Write a file without rows into the staging directory, and return its record, of bucket id 0.
+    """Write a file without rows into the staging directory, in the format of the table's other new
+    files, and return its record, of kind ``insert`` and bucket id 0.
 
     An empty base needs such a file: after an INSERT OVERWRITE without rows, after TRUNCATE, or
     after a compaction that found only deleted rows.
@@ -239,8 +241,8 @@ def _check_attempts(by_kind: dict[str, list[Record]]) -> None:
 
 
 def _directory_name(spec: WriteSpec, kind: str) -> str:
-    """Return the name of the directory for files of a kind: a base if the statement overwrites,
-    else a delta or delete delta.
+    """Return the name of the directory for files of a kind: a delete delta for ``delete``; for
+    other kinds a base if the statement overwrites, else a delta.
     """
     if kind == "delete":
         return delete_delta_name(spec.write_id, spec.delete_statement_id)
@@ -250,12 +252,14 @@ def _directory_name(spec: WriteSpec, kind: str) -> str:
 
 
 def final_names(files: Iterable[Record], *, is_plain: bool) -> dict[str, Record]:
-    """Return final name → file. ``is_plain``: the files have no event columns."""
+    """Return final name in its directory → file. ``is_plain``: the files have no event columns."""
     return {_file_name(file, is_plain=is_plain): file for file in files}
 
 
 def _file_name(file: Record, *, is_plain: bool) -> str:
-    """Return the final name of a file, which its bucket id makes."""
+    """Return the final name of a file, which its bucket id makes: ``000003_0`` of a plain file,
+    ``bucket_00003`` of events, a hidden name of replaced rows.
+    """
     if file.kind == "replaced":
         return replaced_name(file.bucket_id)
     return plain_name(file.bucket_id) if is_plain else bucket_name(file.bucket_id)

@@ -1,4 +1,9 @@
-"""Write a statement's events and publish them: the phases *do* and *keep*, without the commit."""
+"""Write a statement's events and publish them: the phases *do* and *keep*, without the commit.
+
+A statement's files first lie in its staging directory, which is hidden. A record names one of these
+files, with its partition directory, or tells something else that a task has seen
+(``event_records``). An event inserts or deletes a row.
+"""
 
 from __future__ import annotations
 
@@ -69,6 +74,10 @@ class TableWrite:
         self.directories: list[str] = []
 
     def __enter__(self) -> TableWrite:
+        """Create the staging directory, and return this object. A failure leaves no directory. On a
+        file system without directories, nothing is created: there the files that the driver writes
+        itself lie in a directory of its memory.
+        """
         if not self._fs.has_directories:
             # What the driver writes itself goes out as a whole, without a staged object.
             self._own_spec = replace(self._spec, staging=new_directory())
@@ -81,6 +90,7 @@ class TableWrite:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Delete the staging directory and the directory in memory, as far as they were used."""
         if self._own_spec is not self._spec:
             MEMORY.delete_directory(self._own_spec.staging)
         if self._fs.has_directories or self._has_staged:
@@ -94,13 +104,15 @@ class TableWrite:
         if_small: bool = False,
         otherwise: Callable[[], DataFrame] | None = None,
     ) -> None:
-        """Write a query's events into the staging directory.
+        """Write a query's events into the staging directory, and add the files to those to publish.
 
-        The driver writes few events itself. Otherwise a job evaluates the query anew.
+        The driver collects and writes few events itself, unless the table has SORTED BY. Otherwise
+        a job evaluates the query anew.
 
         Args:
             events: The query.
-            few: How many events the driver collects and writes at most; 0: a job writes the events.
+            few: How many events the driver collects and writes at most, ten times as many if they
+                are only row ids to delete; 0: a job writes the events.
             if_small: The driver does not try if Spark estimates that the query gives more than 1
                 MiB.
             otherwise: Makes another query of the same events, without the hint to broadcast MERGE's
@@ -125,8 +137,8 @@ class TableWrite:
                 self._check_and_add(self._write_by_job(same_events))
 
     def _write_few_or_run_job(self, events: DataFrame, few: int, if_small: bool) -> list[Record]:
-        """Write the events in the driver if they are few and small, and the table has no SORTED BY;
-        else by a job. Return the records.
+        """Write the events in the driver if ``few`` is not 0, the table has no SORTED BY, and
+        ``collect_events_if_few`` gives the events; else by a job. Return the records.
         """
         # Arrow and Spark sort some values differently.
         is_tried = few and not self._table.sort_columns
@@ -144,7 +156,7 @@ class TableWrite:
 
     def literal_rows(self, rows: DataFrame) -> None:
         """Write a few literal rows in the driver; by a job if Python lacks a value, or the table
-        has SORTED BY. Raises the errors of ``events``.
+        has SORTED BY. The files are added to those to publish. Raises the errors of ``events``.
         """
         # Arrow and Spark sort some values differently.
         collected = None if self._table.sort_columns else collect_rows(rows, self._table)
@@ -155,8 +167,8 @@ class TableWrite:
             self._check_and_add(write_rows(collected, self._table, self._own_spec))
 
     def plain_rows(self, values: Mapping[str, Sequence[Any]]) -> None:
-        """Write a few rows of plain values, given by column, in the driver. Raises the errors of
-        ``events``.
+        """Write a few rows of plain values, given by column, in the driver, and add the files to
+        those to publish. Raises the errors of ``events``.
         """
         note_fast_path(FastPath.PLAIN_LITERALS)
         rows = plain_rows(values, self._table)
@@ -164,7 +176,8 @@ class TableWrite:
 
     def copies(self, sources: Sequence[SourceFile], spark: SparkSession | None) -> list[Record]:
         """Copy the files of LOAD DATA into the staging directory, unless ``publish`` can copy them
-        from where they are. Return a record for each, for ``files``.
+        from where they are. Return a record for each, to be given to ``files``; the record of a
+        file that was not copied names the source.
 
         Spark tasks copy the files; without Spark the driver does.
 
@@ -185,16 +198,17 @@ class TableWrite:
 
     def empty(self, partition: str) -> None:
         """Add an empty file for a partition, which in an overwrite becomes an empty base and
-        replaces the contents; nothing if rows were written there.
+        replaces the contents; nothing if a file for the partition is there already.
         """
         if not any(file.partition == partition for file in self._files):
             self._files.append(empty_file(self._own_spec, partition))
 
     def replace_all(self) -> None:
-        """Empty the directories that an overwrite replaces but writes no rows into.
+        """Add an empty file (``empty``) for each directory that an overwrite replaces and has no
+        file for, so that ``publish`` empties it.
 
-        These are the partition that the statement names, and further directories with the values of
-        the written partitions.
+        These are the partition that the statement names, or else the written ones; and all further
+        existing directories with the same partition values.
         """
         static, written = self._spec.static_partition, self.partitions
         replaced_partitions = written if static is None else {static}
@@ -212,8 +226,9 @@ class TableWrite:
         return bool(self.directories) and not self._fs.has_directories
 
     def publish(self) -> PublishedWrite:
-        """Move the files into their directories. Without files nothing is done, and the result is
-        empty.
+        """Move the files into their directories. Return what was published. Without files nothing
+        is done, and a ``PublishedWrite`` with its defaults is returned. After a failure the
+        directories are deleted as far as possible, and ``directories`` says which may be left.
 
         Raises:
             FileExistsError: Somebody else has a directory of this name.
@@ -232,7 +247,8 @@ class TableWrite:
 
     def _check_and_add(self, records: list[Record]) -> None:
         """Check records, and add their files to those to publish. Raises the errors of
-        ``publish.check_records``, and WriteError if new rows go to too many partitions.
+        ``publish.check_records``, and WriteError if new rows, of all calls together, go to more
+        partitions than ``partitions_max``.
         """
         self._files += check_records(records, merge=self._spec.mode.is_merge)
         partitions = {file.partition for file in self._files if file.kind == "insert"}
@@ -258,7 +274,8 @@ def write_spec(
     """Return how one statement writes to a table, with a staging directory that does not exist yet.
 
     ``statement_ids``: those of the delete events and of the insert events. ``names``: those of the
-    partition directories; None: all are canonical. `WriteSpec` explains the other arguments.
+    partition directories; None: all are canonical. For an unpartitioned table, ``static_partition``
+    becomes "". `WriteSpec` explains the other arguments.
 
     Raises:
         SettingError: An ``orc.…`` or ``parquet.…`` property of the table is wrong.
@@ -284,6 +301,9 @@ def write_spec(
 
 
 def _not_null(table: Table) -> tuple[tuple[str, str], ...]:
+    """Return the NOT NULL columns as pairs: the name among the events' columns, which for partition
+    columns is VALUE and the ordinal, then the table's name.
+    """
     data = [(column.name, column) for column in table.columns]
     partitions = [(f"{VALUE}{i}", column) for i, column in enumerate(table.partition_columns)]
     return tuple((name, c.name) for name, c in data + partitions if not c.nullable)

@@ -104,7 +104,7 @@ class OpenFiles(Generic[_File]):
 
     def get(self, group: Group) -> _File:
         """Return the open file of these rows; make it if there is none, and finish the one that was
-        used longest ago if too many are open.
+        used longest ago if eight are open.
         """
         if group not in self._open:
             if len(self._open) == _OPEN_FILES_MAX:
@@ -125,7 +125,9 @@ class OpenFiles(Generic[_File]):
 
 
 def runs(rows: int, columns: Sequence[pa.Array]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each run of rows with equal values in all columns."""
+    """Yield the start and end of each run of rows with equal values in all columns; the end is not
+    part of the run. A null equals nothing. Without rows there is one run, (0, 0).
+    """
     changed = np.zeros(rows, dtype=bool)
     for column in columns:
         codes = column.dictionary_encode().indices.to_numpy(zero_copy_only=False)

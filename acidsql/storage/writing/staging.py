@@ -1,4 +1,8 @@
-"""Write a query's rows into temporary files, if the query must not be evaluated twice (I9)."""
+"""Write a query's rows into temporary files, if the query must not be evaluated twice (I9).
+
+Few rows stay in the driver instead, as a DataFrame of their values, so "evaluated" rows are in
+files or in the driver.
+"""
 
 from __future__ import annotations
 
@@ -77,8 +81,11 @@ def evaluate(
         rows: The rows to write. Their column names must differ.
         location: A table's directory; the files lie in a hidden directory below it.
         txn_id: The transaction, for the directory's name: after a crash the cleaner finds it.
-        few: The driver itself has up to so many rows, if they are small.
-        may_repeat: Collect the rows first, whatever Spark estimates.
+        few: The driver itself has up to so many rows, if they are small, but at most
+            ``PLANNED_MAX``. 0: files, always; so is it if Arrow would change values of a column's
+            type.
+        may_repeat: The query may be evaluated twice: collect the rows first, whatever Spark
+            estimates.
     """
     few = min(few, PLANNED_MAX) if all(_is_plain(field.dataType) for field in rows.schema) else 0
     if few:
@@ -115,8 +122,8 @@ def _is_plain(kind: T.DataType) -> bool:
 
 def _few_staged_rows(rows: DataFrame, path: str, limit: int) -> EvaluatedRows | None:
     """Read a directory's Parquet files, and return their rows as a DataFrame in the driver, with
-    the columns of ``rows``. None if the files have more than 1 MiB or ``limit`` rows, ``limit`` is
-    0, there is no file, or Arrow refuses them.
+    the columns of ``rows``. None if the files have more than 1 MiB (16 MiB decoded) or ``limit``
+    rows, ``limit`` is 0, there is no file, or Arrow refuses them.
     """
     if not limit:
         return None

@@ -53,8 +53,8 @@ def murmur3(rows: ByteRows) -> npt.NDArray[np.int32]:
 
 
 def _tails(rows: ByteRows) -> npt.NDArray[np.uint32]:
-    """Return the scrambled last one to three bytes of each row, those after the last whole word; 0
-    for no such byte.
+    """Return the last one to three bytes of each row, sign-extended, combined by XOR and scrambled:
+    those after the last whole word of four; 0 for no such byte.
     """
     data, starts, lengths = rows
     tail = np.zeros(len(starts), dtype=np.uint32)
@@ -194,8 +194,8 @@ def _append_bytes(
     more_lengths: npt.NDArray[np.int64],
     only: npt.NDArray[np.bool_],
 ) -> None:
-    """Append bytes to the rows of ``out`` that ``only`` selects, and add to their ``lengths``, in
-    place.
+    """Append the first ``more_lengths`` bytes of each row of ``more`` to the rows of ``out`` that
+    ``only`` selects, and add to their ``lengths``, in place.
     """
     for position in range(more.shape[1]):
         rows = np.nonzero(only & (more_lengths > position))[0]

@@ -87,7 +87,9 @@ def _hash_function(kind: str, version: int) -> _Hash:
 
 
 def _numpy_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the values in numpy. NULL gets any value, because its hash is set to 0 in the end."""
+    """Return the values in numpy, as this type; days of dates and microseconds of timestamps. NULL
+    gets any value, because its hash is set to 0 in the end.
+    """
     if pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
     elif pa.types.is_timestamp(array.type):
@@ -110,16 +112,21 @@ def _hash_small(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 
 def _hash_smallint(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Return the hashes of SMALLINTs: in version 1 the numbers, in version 2 Murmur3 of two bytes."""
     values = _numpy_values(array, np.int16)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i2"))
 
 
 def _hash_int(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Return the hashes of INTs and DATEs: in version 1 the numbers, in version 2 Murmur3 of four
+    bytes.
+    """
     values = _numpy_values(array, np.int32)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i4"))
 
 
 def _hash_bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
+    """Return the hashes of BIGINTs: in version 1 folded, in version 2 Murmur3 of eight bytes."""
     values = _numpy_values(array, np.int64).astype(np.int64)
     return _fold_long(values) if version == 1 else murmur3(big_endian(values, ">i8"))
 
@@ -150,7 +157,10 @@ def _hash_double(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Return the hashes of texts; the blanks at the end of a CHAR do not count."""
+    """Return the hashes of texts: in version 2 Murmur3 of the bytes; in version 1 Java's
+    polynomial, which begins with 0 for STRING, and with 1 for CHAR and VARCHAR. The blanks at the
+    end of a CHAR do not count.
+    """
     if hive_type.kind == "char":
         array = pc.utf8_rtrim(array, characters=" ")
     rows = string_bytes(array)
@@ -160,8 +170,9 @@ def _hash_text(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
 
 
 def _hash_timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Return the hashes of timestamps. Version 1 takes the wall clock as UTC, where Hive takes the
-    JVM's zone.
+    """Return the hashes of timestamps: in version 2 Murmur3 of Hive's bytes; in version 1 the
+    seconds, shifted by 30 bits, and the nanoseconds, folded. Version 1 takes the wall clock as UTC,
+    where Hive takes the JVM's zone.
     """
     seconds, nanos = split_micros(_numpy_values(array, np.int64).astype(np.int64))
     if version == 2:
@@ -171,7 +182,9 @@ def _hash_timestamp(array: pa.Array, _: HiveType, version: int) -> Hashes:
 
 
 def _hash_decimal(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Return the hashes of decimals, without zeros at the end of the fraction."""
+    """Return the hashes of decimals, without zeros at the end of the fraction: in version 2 Murmur3
+    of the unscaled value's bytes; in version 1 Java's ``BigDecimal.hashCode``.
+    """
     decimals = normalized_decimals(array, hive_type.parameters[1])
     if version == 2:
         return murmur3(decimal_bytes(decimals))
