@@ -1,4 +1,5 @@
 """Compaction of one table or partition: run the job that ``plan`` has planned, publish the result.
+A fold is the work on one bucket id.
 
 A major compaction takes all events whose write ids are decided and below the lowest open write id.
 It writes the live rows to ``base_N``; they keep their row ids. A minor compaction merges the deltas
@@ -153,11 +154,12 @@ class CompactionRun:
 
     def rebalance(self, spark: SparkSession, buckets: int | None, order_by: str | None) -> None:
         """Spread the rows over bucket ids, with new row ids, in Spark jobs: write files into the
-        staging directory, and add their records to ``records``. Called instead of ``run``.
+        staging directory, and add their records to ``records``. ``publish`` will mark the results
+        as rebalanced. Called instead of ``run``.
 
         Args:
             spark: The session.
-            buckets: The number of bucket ids; None: as many as there are.
+            buckets: The number of bucket ids; None: as many as there are folds.
             order_by: SQL that orders rows by the table's columns; None: the order of their row ids.
 
         Raises:
@@ -248,8 +250,10 @@ class CompactionRun:
         return [(name, by_kind[kind]) for name, kind in names if name and by_kind[kind]]
 
     def _markers(self, name: str) -> dict[str, bytes]:
-        """Return the marker files of a new directory, name → contents: which ones depends on
-        whether it is a base, half of a pair, rebalanced, or named by the worker's transaction.
+        """Return the marker files of a new directory, name → contents. Each has
+        ``_orc_acid_version``, unless the table is insert-only, and after a rebalance its mark.
+        Without ``_v`` in the name, a base also has Hive's mark of a compaction, and each of two
+        directories that are put into place together the mark of a pair.
         """
         markers = {} if self.spec.insert_only else {ACID_VERSION_FILE: ACID_VERSION}
         if self._is_rebalance:
@@ -340,7 +344,9 @@ def _naming_os_errors() -> Iterator[None]:
 
 
 def _run_fold_job(spark: SparkSession, folds: Sequence[BucketFold], spec: FoldSpec) -> list[Record]:
-    """Run a Spark job with one task for each fold, and return the records of the written files."""
+    """Run a Spark job with one task for each fold, and return the records of the written files.
+    There must be a fold.
+    """
     tasks = spark.range(0, len(folds), 1, len(folds))
     records = tasks.mapInArrow(_fold_function(folds, spec), _RECORD_DDL).collect()
     return [Record.from_json(row[0]) for row in records]
@@ -349,8 +355,8 @@ def _run_fold_job(spark: SparkSession, folds: Sequence[BucketFold], spec: FoldSp
 def _fold_function(
     folds: Sequence[BucketFold], spec: FoldSpec
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: numbers of folds → the records of their files as
-    JSON.
+    """Return the function of the Python tasks: numbers of folds → for each, a batch with the
+    records of its files as JSON. A task also makes later tasks of its worker cheaper.
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

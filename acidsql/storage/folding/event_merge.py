@@ -272,7 +272,7 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
 
 
 def _mixed_keys(keys: Sequence[Int64s]) -> npt.NDArray[np.uint64]:
-    """Return one hash for each key."""
+    """Return one hash for each key. Different keys may have the same one."""
     hashes = np.zeros(len(keys[0]), dtype=np.uint64)
     for column in keys:
         hashes = (hashes ^ column.astype(np.uint64)) * _ODD

@@ -101,8 +101,9 @@ class FoldSpec:
 
 def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Record]:
     """Merge the files of a fold, write the events that remain into new files of the staging
-    directory, and return a record for each; none if no events remain. After an error the files are
-    only closed: whoever removes the staging directory deletes them.
+    directory, and return a record for each: at most one of kind ``insert`` and one of kind
+    ``delete``, which only a minor fold writes. None if no events remain. After an error the files
+    are only closed: whoever removes the staging directory deletes them.
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another
@@ -122,7 +123,9 @@ def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Rec
 
 
 def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file of an insert-only table: only the data columns."""
+    """Yield the rows of a file of an insert-only table: only the data columns, by the table's
+    types.
+    """
     if spec.parquet is not None:
         assert read.original is not None
         from acidsql.storage.tables.parquet import read_parquet  # see plain_file.insert_writer
@@ -135,8 +138,8 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
 
 
 def live_rows(bucket_fold: BucketFold, row: RowSchema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows that a major fold would write, in order: row id, then the columns ``c0``,
-    ``c1``, ….
+    """Yield the rows that a fold, which must be a major one, would write, in order of row id: row
+    id, then the columns ``c0``, ``c1``, ….
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another

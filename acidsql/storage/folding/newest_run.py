@@ -54,6 +54,9 @@ class DeltaRun:
     directories_left: int
 
     def __str__(self) -> str:
+        """Return a text for people: how many directories, of how many, how many bytes they have,
+        and, unless these are all, the first write id and why the next delta stays.
+        """
         if not self.directories_left:
             return f"all {self.directories} directories, {size_text(self.bytes)}"
         share = f"{self.directories} of {self.directories + self.directories_left} directories"

@@ -1,5 +1,7 @@
 """Plans the compaction of one table or partition: which directories, into which, in which tasks.
 
+A fold is one of these tasks: the files of one bucket id, to be merged.
+
 Source: Hive ``CompactorMR``; hive-format, "Compaction and cleaning".
 """
 
@@ -65,7 +67,7 @@ class CompactionPlan:
     @property
     def directories(self) -> list[str]:
         """The names of the files and directories that are read, in a reader's order: with ``major``
-        the originals and the base, then the deltas.
+        the originals and the base, then always the deltas and delete deltas.
         """
         state = self.listing.state
         base = [state.base.name] if state.base and self.major else []
@@ -88,7 +90,8 @@ def folds_of(
     table: Table, listing: Listing, write_ids: ValidWriteIdList, *, major: bool
 ) -> list[BucketFold]:
     """Return one fold for each bucket id that the visible files of a listing have, sorted by bucket
-    id. For a table with row ids, the footers of files without event columns are read.
+    id. ``major`` says of each whether it applies the delete events. For a table with row ids, the
+    footers of files without event columns are read.
 
     Raises:
         FormatError: Such a file is damaged, or has no bucket id in its name.
@@ -200,7 +203,9 @@ def _write_id_range(state: AcidState) -> tuple[int, int]:
 
 
 def _files_above_base(listing: Listing) -> Listing:
-    """Return the listing with only the files that a minor compaction reads: those of deltas."""
+    """Return the listing with only the files that a minor compaction reads: those of deltas and
+    delete deltas. ``state`` stays as it is.
+    """
     return replace(
         listing,
         data=tuple(file for file in listing.data if file.directory.kind is not DirectoryKind.BASE),
@@ -210,7 +215,7 @@ def _files_above_base(listing: Listing) -> Listing:
 
 def _deltas_from(listing: Listing, first: int) -> Listing:
     """Return the listing with only the deltas from write id ``first`` on, with which a delta
-    begins.
+    begins. The base stays in ``state``.
     """
     deltas = tuple(delta for delta in listing.state.deltas if delta.min_write_id >= first)
     return replace(

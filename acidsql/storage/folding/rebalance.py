@@ -102,7 +102,9 @@ def _live_rows(spark: SparkSession, table: Table, folds: Sequence[BucketFold]) -
 def _read_function(
     folds: Sequence[BucketFold], table: Table
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: numbers of folds → their live rows."""
+    """Return the function of the Python tasks: numbers of folds → their live rows, as ``live_rows``
+    gives them.
+    """
     row = RowSchema.from_fields((column.name, column.type) for column in table.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -117,7 +119,9 @@ def _read_function(
 def _write_function(
     spec: FoldSpec, partition: str
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: rows → the records of the written files as JSON."""
+    """Return the function of the Python tasks: rows → one batch with the records of the written
+    files as JSON.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()

@@ -147,8 +147,8 @@ def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
 def _commit_columns(
     versions: Int64s, commits: Mapping[int, tuple[int, int]]
 ) -> tuple[pa.Array, pa.Array]:
-    """Return the commit's timestamp and transaction of each version, as two arrays; NULL if
-    unknown. ``commits``: version → milliseconds since 1970, and transaction.
+    """Return the commit's timestamp (in UTC) and transaction of each version, as two arrays; NULL
+    if unknown. ``commits``: version → milliseconds since 1970, and transaction.
     """
     distinct, places = np.unique(versions, return_inverse=True)
     commits_found = [commits.get(int(number)) for number in distinct]

@@ -150,8 +150,9 @@ def live_reads(
 
 def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[StreamRead]:
     """List the files of changes, and return the reads of the rows that the new write ids have
-    inserted, and ``with_deletes`` also of those that they deleted or overwrote. With
-    ``with_deletes``, delete events are read now, to choose the files.
+    inserted, and ``with_deletes`` also of those that they deleted or overwrote. A row that a new
+    write id inserted and deleted itself is in neither. With ``with_deletes``, delete events are
+    read now, to choose the files.
 
     Raises:
         SnapshotTooOldError: A directory or file is gone, or a rebalance in between gave the rows
@@ -186,7 +187,8 @@ def _stream_reads(
     overwritten_by: int | None = None,
 ) -> list[StreamRead]:
     """Return one read for each file of insert events of a listing, with the files of delete events
-    of the same bucket. The other parameters are fields of the reads.
+    of the same bucket; originals without rows have none. The other parameters are fields of the
+    reads.
     """
     sizes = {file.path: file.size for file in listing.data}
     for group in listing.originals:
@@ -303,8 +305,8 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
     """Return the table's columns as a stream shows them, partition columns included, from rows that
-    ``read_for_query`` gives. CHAR is padded. ``partition``: the directory, whose name has the
-    partition's values.
+    ``read_for_query`` gives. A column of type CHAR is padded with blanks. ``partition``: the
+    directory, whose name has the partition's values.
     """
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):

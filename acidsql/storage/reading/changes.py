@@ -368,8 +368,8 @@ def _inserted_rows(
 
 
 def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
-    """Return one listing for each partition, with the files of all its levels; the rest of it is
-    the newest level's, which comes first.
+    """Return one listing for each partition, with the files of all its levels; ``needs_filter`` is
+    true if one level's is; the rest is the newest level's, which comes first.
     """
     merged_listings: dict[str, Listing] = {}
     for listing in listings:
@@ -387,7 +387,8 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
 
 def may_delete_own(listings: Sequence[Listing]) -> bool:
     """Whether a write id may have deleted a row that it inserted itself, by the names of the
-    directories. True if the names do not tell, as after a compaction.
+    directories. True if the names do not tell, as after a compaction: a base, or a directory of
+    several write ids.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
     Hive writes them, under the same one. A compaction drops the statement ids.

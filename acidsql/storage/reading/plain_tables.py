@@ -68,8 +68,8 @@ def read_plain(
 def _plain_files(
     table: Table, sizes_by_partition: Mapping[str, Mapping[str, int]], text: tuple[str, str]
 ) -> PlainFiles:
-    """Return the files to read, from their sizes by partition directory and path. Raises
-    FormatError if the columns of an ORC file are not the table's.
+    """Return the files to read, sorted by path in each partition, from their sizes by partition
+    directory and path. Raises FormatError if the columns of an ORC file are not the table's.
     """
     sizes = {path: size for group in sizes_by_partition.values() for path, size in group.items()}
     if table.file_format == ORC:

@@ -33,9 +33,9 @@ def python_rows(
     of_file: Sequence[str] = (),
     may_change: bool = False,
 ) -> DataFrame:
-    """Return rows that Python tasks read, lazily: row id, partition directory, the user's columns,
-    then those of ``of_file``. If a file is not local, this thread's later jobs carry the session's
-    settings of object stores.
+    """Return rows that Python tasks read, lazily: ``KEYS`` (row id and partition directory), the
+    table's data columns as the user sees them, then those of ``of_file``. If a file is not local,
+    this thread's later jobs carry the session's settings of object stores.
 
     Args:
         spark: The session.
@@ -115,7 +115,9 @@ def select_shown_columns(
 def _read_function(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: file numbers → the visible rows of these files."""
+    """Return the function of the Python tasks: numbers of files → the visible rows of these files,
+    as ``read_for_query`` gives them. A task also makes later tasks of its worker cheaper.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()

@@ -63,8 +63,9 @@ class TableSnapshot:
     refuse_lost: Callable[[Sequence[str]], None] | None
 
     def list_directories(self, directories: Sequence[str]) -> list[Listing]:
-        """List partition directories. Raises FormatError if a compaction has replaced files that
-        the snapshot needs, and they are not kept; and SnapshotTooOldError if a directory is gone.
+        """List partition directories, and return a listing for each. ``is_kept`` is only asked if a
+        compaction has replaced some of the files. Raises FormatError if it has, and they are not
+        kept; and SnapshotTooOldError if a directory is gone.
         """
         fs, location = filesystem_for(self.table.location), self.table.location
         listings = list_table(
@@ -102,7 +103,9 @@ class NeededRows:
 
 
 def read_rows(spark: SparkSession, snapshot: TableSnapshot, needed: NeededRows) -> DataFrame:
-    """Return a snapshot's live rows, lazily, as ``scan`` or ``read_inserts_only``; list files now.
+    """Return a snapshot's live rows, lazily, with the columns of ``scan`` or, of an insert-only
+    table, of ``read_inserts_only``; list files now. Rows that the demand does not need may be
+    missing.
 
     Raises:
         FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the needed files any more.
@@ -222,8 +225,8 @@ def read(
 
 
 def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the visible files of an insert-only table by partition directory, and their sizes by
-    path.
+    """Return the visible files of an insert-only table by partition directory, with an empty list
+    for a partition without files, and their sizes by path.
     """
     files: dict[str, list[str]] = {}
     sizes: dict[str, int] = {}
@@ -240,8 +243,8 @@ def _all_write_ids() -> ValidWriteIdList:
 
 
 def _schema_columns(schema: Schema) -> tuple[Column, ...]:
-    """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names in
-    lower case. Raises FormatError for an unsupported type.
+    """Return columns from DDL text, a StructType, or pairs of a name and Hive's type; names and
+    types in lower case, TIMESTAMP_NTZ as ``timestamp``. Raises FormatError for an unsupported type.
     """
     if isinstance(schema, str):
         schema = cast(StructType, StructType.fromDDL(schema))
@@ -276,9 +279,9 @@ def _newest_columns(listings: Sequence[Listing], path: str) -> list[tuple[str, s
 def _newest_plain_columns(
     files: Mapping[str, Sequence[str]], path: str, file_format: str
 ) -> list[tuple[str, str]]:
-    """Return the columns (name and type) of the newest file of an insert-only table. Raises
-    FormatError if there is no file, or the format is neither ORC nor Parquet: such a file does
-    not name them.
+    """Return the columns (name and type) of the last file of the last partition of an insert-only
+    table, which is the newest one of an unpartitioned table. Raises FormatError if there is no
+    file, or the format is neither ORC nor Parquet: such a file does not name them.
     """
     if file_format not in (ORC, PARQUET):
         raise FormatError(f"A {file_format} file does not name its columns; pass schema=….")

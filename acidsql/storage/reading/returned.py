@@ -1,7 +1,7 @@
 """The rows of RETURNING: what one statement has changed, read from the directories it published.
 
 The new rows are the statement's insert events. The old rows are those that its delete events name.
-A hidden file says which new row replaces which old one (``files.replaced``).
+A hidden file says which new row replaces which old one (``tables.replaced``).
 """
 
 from __future__ import annotations
@@ -213,7 +213,9 @@ def _replaced_pairs(spark: SparkSession, directories: Sequence[str], location: s
 def _read_function(
     files: Sequence[ReplacementFile],
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: file numbers → the pairs in these files."""
+    """Return the function of the Python tasks: numbers of files → the pairs in these files
+    (``read_replaced``).
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
@@ -228,8 +230,8 @@ def _read_function(
 
 
 def _side_columns(rows: DataFrame, table: Table, prefix: str) -> DataFrame:
-    """Return the columns of one side, old or new, each with ``prefix`` before its name, and a TRUE
-    under ``prefix`` alone.
+    """Return the columns of one side, old or new: ``KEYS`` if the table has row ids, and the
+    table's columns, each with ``prefix`` before its name, then a TRUE under ``prefix`` alone.
     """
     keys = KEYS if table.has_row_ids else ()
     key_columns = [f"{key} AS {prefix}{key}" for key in keys]

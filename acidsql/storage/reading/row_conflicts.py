@@ -34,7 +34,8 @@ def changed_a_common_row(
 
     Returns:
         True if both deleted or updated a common row. Also True if this is unknown, because files of
-        either are gone. False if this transaction published no delete events in the partition.
+        either are gone, or the other has no delete delta of this write id there any more. False if
+        this transaction published no delete events in the partition.
     """
     try:
         return _changed_a_common_row(spark, table, partition, their_write_id, own_directories)
@@ -92,7 +93,7 @@ def _keys_in_delete_deltas(
     spark: SparkSession, fs: FileSystem, table: Table, partition: str, directories: Sequence[str]
 ) -> DataFrame:
     """Return the row ids that the delete events in these delete deltas of a partition name, lazily,
-    with ``key_columns``. Directories are listed now.
+    with ``key_columns``. Events of any write id count. Directories are listed now.
     """
     files = tuple(_event_files(fs, directories))
     listing = Listing(partition, deletes=files)

@@ -263,8 +263,8 @@ def _zone_offset(spark: SparkSession, table: Table) -> int | None:
 def _insert_events_by_reader(
     spark: SparkSession, request: Scan, zone_offset_micros: int | None
 ) -> list[DataFrame]:
-    """Return all visible insert events, deleted or not, lazily: one DataFrame for each way to read
-    files; an empty list if there are no files.
+    """Return all visible insert events, deleted or not, lazily: one DataFrame, as of
+    ``_events_of_group``, for each way to read files; an empty list if there are no files.
     """
     return [
         _events_of_group(spark, request, group, zone_offset_micros)
@@ -292,8 +292,9 @@ class _FileGroup:
 
 def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -> list[_FileGroup]:
     """Divide the scan's files by how they are read: a group for each set of names that files have
-    for the columns, which Spark's ORC reader reads; and one for the files that Python tasks read
-    (see the module).
+    for the columns, which Spark's ORC reader reads; and, last, one for the files that Python tasks
+    read (see the module), if there are any. A partition with originals or a streamed file goes to
+    Python tasks as a whole.
 
     ``zone_offset_micros``: the zone's offset; None if it depends on the date: then Python tasks
     read every file.
@@ -324,7 +325,8 @@ def _group_by_names(
 ) -> dict[FileColumnNames | None, list[Listing]]:
     """Group the files by the names that they have for the event columns and for the table's
     columns. Each group is a list of listings with its files only; under None are the files that
-    Spark's ORC reader would misread. Footers are read, one for each directory at least.
+    Spark's ORC reader would misread, or whose columns it cannot find by name. Footers are read, one
+    for each directory at least.
 
     Hive 4 matches columns by position, so a renamed column keeps its old data. ORC can do this too,
     but with Spark's column pruning it would count the remaining columns only. So the scan asks each
@@ -425,7 +427,8 @@ def _paths(files: Sequence[EventFile]) -> list[str]:
 
 
 def _visible_events_sql(request: Scan, listings: Sequence[Listing], operation: int) -> str:
-    """Return SQL of the filter that keeps the visible events of one kind: inserts or deletes.
+    """Return SQL of the filter that keeps the visible events of one kind: deletes for DELETE, all
+    others for INSERT.
 
     The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
     events of invisible write ids (I1). The usual case stands first, so that Spark hardly ever

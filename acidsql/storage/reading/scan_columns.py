@@ -51,7 +51,9 @@ def row_virtual_columns(virtual: Collection[str]) -> list[str]:
 
 
 def empty_scan(spark: SparkSession, table: Table, virtual: Collection[str] = ()) -> DataFrame:
-    """Return no rows, with the columns of a scan: a stand-in for the analysis of a statement."""
+    """Return no rows, with the columns of a scan: a stand-in of the table, with which Spark
+    analyses a statement before the files are known.
+    """
     columns = (
         f"CAST(NULL AS {kind}) AS {name}" for name, kind in _columns_with_types(table, virtual)
     )
@@ -73,7 +75,9 @@ def unread_scan(
 
 
 def _columns_with_types(table: Table, virtual: Collection[str]) -> list[tuple[str, str]]:
-    """Return the columns of a scan: name (quoted if needed) and Spark's type."""
+    """Return the columns of a scan: name (quoted if needed) and Spark's type, in order:
+    ``row__id``, ``KEYS``, the table's and partition columns, the other virtual columns.
+    """
     return [
         (ROW__ID, TYPES[ROW__ID]),
         *KEY_TYPES.items(),

@@ -240,7 +240,7 @@ class _Bits:
 
     def set(self, keys: Sequence[_Ints]) -> bool:
         """Set the bits of the rows that some delete events name; pages are added as needed. Return
-        False, without setting bits, if there would be too many pages.
+        True; or False, without setting bits, if there would be too many pages.
 
         ``keys``: partition numbers, write ids, bucket properties and row ids; sorted within a file.
         """

@@ -34,7 +34,7 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
             counts.
 
     Raises:
-        FormatError: There is no such file or directory, or it has no events.
+        FormatError: There is no such file or directory, or its first file has no events.
     """
     path = path.rstrip("/")
     fs = filesystem_for(path)
@@ -92,7 +92,9 @@ def _event_files(fs: FileSystem, path: str) -> list[_PathAndLength]:
 def _read_function(
     files: Sequence[_PathAndLength], schema: RowSchema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return the function of the Python tasks: file numbers → the events of these files."""
+    """Return the function of the Python tasks: numbers of files → the events of these files, as
+    ``dump_file`` gives them.
+    """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

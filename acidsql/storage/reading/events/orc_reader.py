@@ -63,7 +63,7 @@ def read_events(
 
 def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the event columns of a file except ``row``, under Hive's names, for events of all
-    kinds.
+    kinds, one batch for each stripe.
 
     Args:
         path: The file's path.
@@ -84,8 +84,8 @@ def read_row_ids(path: str, length: int | None = None) -> Iterator[pa.RecordBatc
 
 
 def need_events(batch: pa.RecordBatch, path: str) -> None:
-    """Check that a batch begins with the event columns (case does not count), that no row id is
-    NULL, and that ``row``, if it is there, is a struct.
+    """Check that a batch begins with the event columns (case does not count), that these have
+    Hive's types and none is NULL (``row`` aside), and that ``row``, if it is there, is a struct.
 
     Raises:
         FormatError: One of these does not hold.

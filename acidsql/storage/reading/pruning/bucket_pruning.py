@@ -54,8 +54,8 @@ def _may_be_of_buckets(file: EventFile, buckets: frozenset[int]) -> bool:
 
 def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     """Return the buckets that can have rows for which a condition holds. None if the table is not
-    bucketed, or the condition does not limit every bucketing column to values of a type that has
-    one form only, or the combinations of values are more than 1000.
+    bucketed, or the condition does not limit every bucketing column to values that each have one
+    form (``_needed_literal_type``), or the combinations of values are more than 1000.
     """
     if not table.is_bucketed:
         return None
@@ -93,7 +93,7 @@ def _bucketing_values(condition: Predicate, column: str, kind: str) -> list[Any]
 
 def _needed_literal_type(kind: str) -> str | None:
     """Return the type that literals for a column must have; None if the column's type cannot be
-    used.
+    used. It is ``string`` for VARCHAR, and the column's own type for integers, STRING and decimals.
 
     A value must have one form only: CHAR is padded, and doubles have two zeros.
     """

@@ -135,7 +135,10 @@ class PathPartitions:
 
     @cached_property
     def _from_path(self) -> str:
-        """SQL that cuts the partition directory out of ``PATH``."""
+        """SQL that cuts the partition directory out of ``PATH``, without URL escapes. If the files
+        do not all lie equally deep, it is what stands before the directory of transactions in the
+        path.
+        """
         depth = len(self._table.partition_columns)
         levels = {
             path.rpartition(f"/{name}/")[2].count("/") + 1

@@ -77,7 +77,7 @@ def unpushable_sql(column: str) -> str:
 
 def comparable_condition(condition: Predicate, kinds: Mapping[str, str]) -> Predicate:
     """Return the part of a condition that ORC and Arrow decide as Spark does; ANYTHING if there is
-    none.
+    none. The part holds at least for all rows for which the condition does.
 
     ``kinds``: the types of the columns that the result may use, by name.
     """
@@ -85,7 +85,10 @@ def comparable_condition(condition: Predicate, kinds: Mapping[str, str]) -> Pred
 
 
 def _is_compared_alike(term: Comparison, kinds: Mapping[str, str]) -> bool:
-    """Whether ORC and Arrow compare the column of a term with its values as Spark does."""
+    """Whether ORC and Arrow compare the column of a term with its values as Spark does: a column of
+    integers, days, strings (VARCHAR too), booleans or decimals, and literals of the same type with
+    an agreed order.
+    """
     kind = kinds[term.column]
     if kind.startswith("varchar"):
         kind = "string"
@@ -174,8 +177,9 @@ _NAMES = {
 
 
 def _serialized_filter(jvm: Any, columns: Sequence[Column], filters: Any) -> dict[str, str]:
-    """Return a filter as the two options from which ORC reads it; empty if ORC has no use for it.
-    ``filters``: the result of ``_Filters.build``.
+    """Return a filter as the two options from which ORC reads it; empty if ORC has no use for it:
+    the search argument, and the names of all usable columns. ``filters``: the result of
+    ``_Filters.build``.
     """
     columns = [column for column in columns if _is_simple(column.name)]
     ddl = ", ".join(f"`{column.name}` {_spark_type(column.type)}" for column in columns)

@@ -112,21 +112,25 @@ def _hash_small(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 
 def _hash_smallint(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Return the hashes of SMALLINTs: in version 1 the numbers, in version 2 Murmur3 of two bytes."""
+    """Return the hashes of SMALLINTs: in version 1 the numbers, in version 2 Murmur3 of their two
+    big-endian bytes.
+    """
     values = _numpy_values(array, np.int16)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i2"))
 
 
 def _hash_int(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Return the hashes of INTs and DATEs: in version 1 the numbers, in version 2 Murmur3 of four
-    bytes.
+    """Return the hashes of INTs and DATEs: in version 1 the numbers, in version 2 Murmur3 of their
+    four big-endian bytes.
     """
     values = _numpy_values(array, np.int32)
     return values.astype(np.int32) if version == 1 else murmur3(big_endian(values, ">i4"))
 
 
 def _hash_bigint(array: pa.Array, _: HiveType, version: int) -> Hashes:
-    """Return the hashes of BIGINTs: in version 1 folded, in version 2 Murmur3 of eight bytes."""
+    """Return the hashes of BIGINTs: in version 1 folded (``_fold_long``), in version 2 Murmur3 of
+    their eight big-endian bytes.
+    """
     values = _numpy_values(array, np.int64).astype(np.int64)
     return _fold_long(values) if version == 1 else murmur3(big_endian(values, ">i8"))
 
