@@ -79,6 +79,7 @@ class _Deletes:
     """
 
     def __init__(self, bucket: BucketFold, noted: EventFaults) -> None:
+        """Begin before the first delete event. Nothing is read yet."""
         self._noted = noted
         self._twin_message = _message(bucket, "{} is deleted by two write ids")
         self._repeated_message = _message(bucket, "{} is deleted twice by one write id")

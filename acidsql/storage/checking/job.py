@@ -307,6 +307,7 @@ def _check_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield, for each number of a task, a batch with its findings."""
         spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -92,6 +92,9 @@ class Totals:
     """
 
     def __init__(self, footer: Footer, columns: Sequence[tuple[int, str, str]]) -> None:
+        """Note what the footer says about the columns. If its statistics are not about all rows, no
+        column is compared.
+        """
         comparable = columns if _are_complete(footer) else []
         self._columns = [
             _Column(name, _promised_statistics(footer, number, kind), {})

@@ -69,6 +69,7 @@ class CompactionRun:
     """
 
     def __init__(self, fs: FileSystem, plan: CompactionPlan, txn_id: int) -> None:
+        """Note what to do. Nothing is created before the block begins."""
         table = plan.table
         self._fs, self.plan = fs, plan
         self.spec = FoldSpec(
@@ -360,6 +361,7 @@ def _fold_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield, for each number of a fold, a batch with the records of its files."""
         spare_later_tasks()
         task = current_task()
         for batch in batches:

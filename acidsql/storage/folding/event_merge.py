@@ -38,6 +38,7 @@ class EventSource:
     """
 
     def __init__(self, read: Callable[[], Iterator[pa.RecordBatch]], least: Key, path: str) -> None:
+        """Begin before the first event. The file is not open yet."""
         self._read, self.head, self._path = read, least, path
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._batch: pa.RecordBatch | None = None

@@ -188,6 +188,7 @@ def _event_source(
     """
 
     def checked_batches() -> Iterator[pa.RecordBatch]:
+        """Yield the file's batches, each after the check of its bucket ids."""
         with naming_damage(read.file):
             for batch in batches():
                 _need_bucket(bucket_fold, batch)
@@ -346,6 +347,7 @@ class _DeleteEvents:
     """
 
     def __init__(self, bucket_fold: BucketFold, keep: Callable[[pa.RecordBatch], None]) -> None:
+        """Begin before the first delete event, with an empty window. Nothing is read yet."""
         self._bucket_fold, self._keep = bucket_fold, keep
         self._events = merge_events(
             _event_source(bucket_fold, read, partial(read_deletes, read), LEAST)

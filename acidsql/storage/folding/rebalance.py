@@ -108,6 +108,7 @@ def _read_function(
     row = RowSchema.from_fields((column.name, column.type) for column in table.columns)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the live rows of the folds with these numbers."""
         spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -124,6 +125,7 @@ def _write_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write the rows, and yield one batch with the records of all files."""
         spare_later_tasks()
         task = current_task()
         records = write_renumbered(batches, spec, partition, task)

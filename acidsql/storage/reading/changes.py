@@ -388,7 +388,8 @@ def _merge_levels(listings: Iterable[Listing]) -> list[Listing]:
 def may_delete_own(listings: Sequence[Listing]) -> bool:
     """Whether a write id may have deleted a row that it inserted itself, by the names of the
     directories. True if the names do not tell, as after a compaction: a base, or a directory of
-    several write ids.
+    several write ids. True, too, if a write id has delete events under a higher statement id than
+    the lowest of its insert events.
 
     A statement writes its delete events under a lower statement id than its insert events, or, if
     Hive writes them, under the same one. A compaction drops the statement ids.

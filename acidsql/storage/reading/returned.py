@@ -218,6 +218,7 @@ def _read_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the pairs in the files with these numbers."""
         spare_later_tasks()
         for batch in batches:
             for number in batch.column(0).to_pylist():

@@ -125,7 +125,8 @@ class Scan:
 
 
 def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
-    """Return the live rows of a snapshot, lazily. Delete events are read now, if they are not too
+    """Return the live rows of a snapshot, lazily; with ``with_deleted`` the deleted ones, too. With
+    ``is_fast`` and without ``with_deleted``, the delete events are read now, if they are not too
     many.
 
     Args:
@@ -195,9 +196,9 @@ def _find_candidates(
     spark: SparkSession, request: Scan, deleted: DeletionVectors, limit: int
 ) -> DataFrame | None:
     """Let the driver find the rows now, and return the live rows for which the demand's condition
-    may hold, with the columns of ``scan``. None if the driver should not search for them, or there
-    are more than ``limit`` (ten times as many if only row ids and the condition's columns are
-    needed).
+    may hold, with the columns of ``scan``. None if no part of the condition can be searched for
+    (``searchable_condition``), Arrow cannot read a file, or there are more than ``limit`` (ten
+    times as many if only row ids and the condition's columns are needed).
     """
     condition = searchable_condition(request.table, request.listings, request.demand.condition)
     if condition == ANYTHING:
@@ -294,7 +295,7 @@ def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -
     """Divide the scan's files by how they are read: a group for each set of names that files have
     for the columns, which Spark's ORC reader reads; and, last, one for the files that Python tasks
     read (see the module), if there are any. A partition with originals or a streamed file goes to
-    Python tasks as a whole.
+    Python tasks as a whole. Small files on an object store only go there with ``is_fast``.
 
     ``zone_offset_micros``: the zone's offset; None if it depends on the date: then Python tasks
     read every file.
@@ -358,7 +359,8 @@ def _events_of_group(
     spark: SparkSession, request: Scan, group: _FileGroup, zone_offset_micros: int | None
 ) -> DataFrame:
     """Return the visible insert events of a group as flat rows, lazily: ``KEYS``, PARTITION_NUMBER,
-    all columns as the user sees them, virtual columns of the file.
+    all columns as the user sees them, virtual columns of the file. ORC may skip rows that the
+    demand does not need.
     """
     if group.names is None:
         return _python_events(spark, request, group.listings)

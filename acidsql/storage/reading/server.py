@@ -113,6 +113,7 @@ def _worker_probe(path: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa
     error of reading it. Without a batch, because the server sees no file, it yields nothing."""
 
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield, for each batch, a row with the versions and with the file's text, or the error."""
         for _ in batches:
             try:
                 with filesystem_for(path).open_input(path) as file:

@@ -80,6 +80,7 @@ class ParquetFileWriter:
     """
 
     def __init__(self, file: BinaryIO, schema: RowSchema, compression: str) -> None:
+        """Begin the Parquet file. Arrow's own schema is not stored in its footer."""
         self._file, self._schema = file, schema
         codec = "none" if compression == "uncompressed" else compression
         self._parquet = pq.ParquetWriter(

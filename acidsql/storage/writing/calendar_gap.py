@@ -58,7 +58,7 @@ def _days_and_timestamps(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _days(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return dates or timestamps as days since 1970."""
+    """Return dates or timestamps as whole days since 1970, rounded down."""
     if pa.types.is_date(values.type):
         return np.asarray(values.cast(pa.int32()), dtype=np.int64)
     micros = np.asarray(values.cast(pa.timestamp("us")).cast(pa.int64()), dtype=np.int64)

@@ -70,6 +70,7 @@ class _DeleteWriter:
     ascend."""
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
+        """Begin without keys. No file is opened yet."""
         self._spec, self._task = spec, task
         self._fs = filesystem_for(spec.staging)
         self._matched = self._duplicates = 0

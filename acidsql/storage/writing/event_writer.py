@@ -130,6 +130,7 @@ class _InsertWriter:
     """
 
     def __init__(self, spec: WriteSpec, task: Task) -> None:
+        """Begin without rows. No file is opened yet."""
         self._spec, self._task = spec, task
         self._fs = filesystem_for(spec.staging)
         self._names = list(spec.row.names)

@@ -225,6 +225,7 @@ def _copy_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Copy the files with these numbers, and yield a batch of records for each batch."""
         task = current_task()
         for batch in batches:
             numbers = batch.column(0).to_pylist()

@@ -44,6 +44,7 @@ class PlainFileWriter:
     """
 
     def __init__(self, file: BinaryIO, schema: RowSchema, options: OrcOptions = DEFAULT) -> None:
+        """Begin the ORC file, with the Bloom filters that the options name."""
         self._schema = schema
         bloom_filters = options.bloom_filter_ids(schema.hive)
         self._orc = OrcWriter(file, schema.arrow, schema.hive, options, bloom_filters)

@@ -120,9 +120,8 @@ def publish(
     *,
     are_copies: bool = False,
 ) -> PublishedWrite:
-    """Put checked files into their directories, without committing, and return what was published.
-    Files of kind ``replaced`` are put beside the inserts, and not counted. After a failure, try to
-    delete the directories.
+    """Put checked files into their directories, without committing, and return what was published,
+    without counting files of kind ``replaced``; after a failure, try to delete the directories.
 
     Args:
         fs: The table's file system.

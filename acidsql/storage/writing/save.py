@@ -66,6 +66,7 @@ class TableWrite:
         partitions_max: int = 1000,
         is_fast: bool = True,
     ) -> None:
+        """Note what to write. Nothing is created before the block begins."""
         self._fs, self._table = fs, table
         self._partitions_max, self._is_fast = partitions_max, is_fast
         self._spec = self._own_spec = spec

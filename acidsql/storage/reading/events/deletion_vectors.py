@@ -154,8 +154,8 @@ def deletion_vectors(
         numbers: The ``PARTITION_NUMBER`` of insert events, by partition directory.
 
     Returns:
-        The bits; None if there are too many events or pages, or if an event has a null. They have
-        no index if it would be too large.
+        The bits; None if there are too many events (SENT_MAX) or pages (PAGES_MAX), or if an event
+        has a null. They have no index if it would be too large.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -257,7 +257,7 @@ class _Bits:
 
     def _slots_of(self, pages: _Ints) -> _Ints | None:
         """Return the index in ``words`` of each page; new pages are added. None if there are too
-        many pages. ``pages``: each column is a page.
+        many pages; even then the new ones are in ``slots``. ``pages``: each column is a page.
         """
         unique, inverse = np.unique(pages, axis=1, return_inverse=True)
         slots = [self.slots.setdefault(tuple(page), len(self.slots)) for page in unique.T.tolist()]

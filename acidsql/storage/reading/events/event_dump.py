@@ -97,6 +97,7 @@ def _read_function(
     """
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the events of the files with these numbers."""
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 path, length = files[number]

@@ -211,6 +211,9 @@ def read_for_query(
     """
 
     def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
+        """Yield the visible rows of a file, with its URL if that is wanted. Raises
+        SnapshotTooOldError if the file is gone.
+        """
         with naming_missing(read.file):
             for batch in read_file(read, schema, names):
                 yield _add_path(batch, read) if with_path else batch

@@ -40,6 +40,7 @@ def prune_buckets(
 
 
 def _prune_listing(listing: Listing, buckets: frozenset[int]) -> Listing:
+    """Return the listing without the event files whose names tell another bucket."""
     data = tuple(file for file in listing.data if _may_be_of_buckets(file, buckets))
     deletes = tuple(file for file in listing.deletes if _may_be_of_buckets(file, buckets))
     return replace(listing, data=data, deletes=deletes)

@@ -172,8 +172,9 @@ def partition_numbers(partitions: Sequence[str]) -> dict[str, int]:
 
 
 def partition_number_sql(directory: str, numbers: Mapping[str, int]) -> str:
-    """Return SQL of the number that ``numbers`` has for a partition directory; for a directory that
-    is not there the SQL may give anything. ``directory``: SQL of its name.
+    """Return SQL of the number that ``numbers`` has for a partition directory: a constant if all
+    are the same, ``crc32`` if they are checksums, else a look-up in a map; for a directory that is
+    not there the SQL may give anything. ``directory``: SQL of its name.
     """
     if len(different := set(numbers.values())) == 1:
         return str(different.pop())

@@ -17,7 +17,7 @@ _DDL = "location string, host string, problem string"
 
 
 def listing_problem(location: str) -> str:
-    """Return why this process cannot list a directory; "" if it can."""
+    """Return why this process cannot list a directory, as a text for people; "" if it can."""
     try:
         filesystem_for(location).list(location)
     except FileNotFoundError:
@@ -51,6 +51,7 @@ def _directory_probe(
     a row (location, host, problem) for each location; an empty problem is none."""
 
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield, for each batch, a row for each location, with this host and the problem."""
         for _ in batches:
             host = socket.gethostname()
             problems = [listing_problem(location) for location in locations]
