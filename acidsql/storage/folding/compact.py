@@ -197,6 +197,7 @@ class CompactionRun:
 
         Raises:
             WriteError: A file is missing, or has another length than its writer reported.
+            FileExistsError: There is a directory of this name.
         """
         fs, plan = self._fs, self.plan
         self.phase = "publish"
@@ -276,16 +277,17 @@ def staging_of(location: str, txn_id: int) -> str:
 
 
 def staging_txn_id(name: str) -> int | None:
-    """Return the transaction id in the name of a staging directory of a compaction (see also
-    ``staging``); None for another name.
+    """Return the transaction id in the name of a staging directory of a compaction, or of a query's
+    staged rows (``writing.staging``); None for another name.
     """
     staged_match = _STAGED.fullmatch(name)
     return int(staged_match[1]) if staged_match else None
 
 
 def rename_dead_staging(fs: FileSystem, location: str, is_open: Callable[[int], bool]) -> list[str]:
-    """Rename the staging directories of compactions whose transactions have ended, so that their
-    workers cannot publish results any more. The caller deletes the directories that this returns.
+    """Rename the staging directories of compactions, and of queries' staged rows, whose
+    transactions have ended, so that their workers cannot publish results any more. The caller
+    deletes the directories that this returns.
 
     Such a worker may have slept since it made sure that the compaction was still its own, and may
     put its result into place at any moment. If that result overlapped with a later, size-tiered

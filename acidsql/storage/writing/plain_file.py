@@ -54,15 +54,15 @@ class PlainFileWriter:
     def write_inserts(
         self, batch: pa.RecordBatch, write_id: int, bucket_property: int, first_row_id: int
     ) -> None:
-        """Add rows; the user's columns by position. The other arguments are not stored. Raises
-        WriteError if a value cannot be stored.
+        """Add rows; the user's columns by position. Rows wait until there are enough for a batch.
+        The other arguments are not stored. Raises WriteError if a value cannot be stored.
         """
         columns = self._schema.conform_for_writing(batch.columns)
         self._pending.add(pa.RecordBatch.from_arrays(columns, schema=self._schema.arrow))
 
     def close(self) -> FileStats:
         """Write what is left, complete the footer, close (and sync) the file, and return its
-        counts.
+        counts: rows as inserts, no deletes, bytes and stripes.
         """
         self._pending.flush()
         written, stripes = self._orc.close(lambda _: {})
@@ -94,8 +94,8 @@ class HowToWrite(Protocol):
 
 
 def insert_writer(file: BinaryIO, how: HowToWrite) -> InsertWriter:
-    """Return a writer for new rows of a table: of Parquet, plain ORC or events. It closes
-    ``file``.
+    """Return a writer for new rows of a table: of Parquet with ``parquet``, else of plain ORC with
+    ``insert_only``, else of events. It closes ``file``.
     """
     if how.parquet is not None:
         # Few tables are Parquet, so only their tasks import the library.

@@ -193,7 +193,9 @@ class TableWrite:
         return load.copy_in_tasks(spark, sources, self._spec)
 
     def files(self, copies: list[Record]) -> None:
-        """Take these copies as the files to publish. Raises WriteError for too many partitions."""
+        """Add these copies to the files to publish, which then become plain files. Raises
+        WriteError for too many partitions.
+        """
         self._has_copies = True
         self._check_and_add(copies)
 
@@ -223,7 +225,9 @@ class TableWrite:
 
     @property
     def is_in_doubt(self) -> bool:
-        """After ``publish`` has failed: a request may still be carried out, however late."""
+        """After ``publish`` has failed: a request may still be carried out, however late. So it is
+        on an object store, once ``publish`` has noted a directory.
+        """
         return bool(self.directories) and not self._fs.has_directories
 
     def publish(self) -> PublishedWrite:

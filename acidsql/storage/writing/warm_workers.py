@@ -32,11 +32,11 @@ _WARMED: WeakSet[Any] = WeakSet()  # Spark contexts
 
 def warm_workers(spark: SparkSession) -> threading.Thread | None:
     """Start Python workers by a small job in a background thread, once for each Spark context. This
-    call does not wait for them.
+    call does not wait for them, and remembers the context, whatever comes of it.
 
     Returns:
-        The thread. None if there is nothing to do: an earlier call has started workers, Spark does
-        not keep workers for later tasks, or there is no Spark context (Spark Connect).
+        The thread. None if there is nothing to do: an earlier call had this context, Spark does not
+        keep workers for later tasks, or there is no Spark context (Spark Connect).
     """
     context = jvm.spark_context(spark)
     with _LOCK:
@@ -51,7 +51,9 @@ def warm_workers(spark: SparkSession) -> threading.Thread | None:
 
 
 def _start_workers(spark: SparkSession) -> None:
-    """Run a small job that starts workers in half of the task slots. An error is only logged."""
+    """Run a small job that starts workers in half of the task slots, at least one, and wait for its
+    end. An error is only logged.
+    """
     try:
         # The statement's own tasks get the other half of the slots. The daemon is slow to start;
         # it forks further workers quickly.
@@ -63,8 +65,8 @@ def _start_workers(spark: SparkSession) -> None:
 
 
 def _import_only(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Do nothing in a Python task: the worker has imported this module, and so what writers
-    need.
+    """Read the input of a Python task to its end, and yield nothing: the worker has imported this
+    module, and so what writers need. The task also makes later tasks of its worker cheaper.
     """
     spare_later_tasks()
     for _ in batches:
