@@ -100,7 +100,9 @@ class SqlError(AcidSqlError):
         end: int = 0,
         **keywords: object,
     ) -> None:
-        self.text, self.start, self.end = text, start, end
+        # A SqlText would keep its tokens, and is no str to Spark's pickler.
+        self.text = None if text is None else str(text)
+        self.start, self.end = start, end
         self.words = message
         if text is not None:
             message = f"{message} {point_at(text, start, end)}"

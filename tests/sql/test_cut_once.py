@@ -9,6 +9,7 @@ import pytest
 
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.acid.values.types import parse_type
+from acidsql.errors import SqlError
 from acidsql.plan.rewrite import plan_dml
 from acidsql.plan.rows.event_query import value_name
 from acidsql.plan.values.assignment import Policy
@@ -17,6 +18,7 @@ from acidsql.sql.parser import parse
 from acidsql.sql.text import tokens
 from acidsql.sql.text.frames import frame_argument, need_relations
 from acidsql.sql.text.tokens import Span, SqlText, tokenize
+from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.statement_text import new_statement_text
 
 COLUMNS = (Column("id", "int"), Column("v", "string"), Column("p", "int"))
@@ -112,3 +114,17 @@ def test_a_text_is_the_same_object_as_its_text_and_a_plain_str_to_others():
     copies = [copy.copy(text), copy.deepcopy(text), pickle.loads(pickle.dumps(text)), str(text)]
     assert [type(made) for made in copies] == [str] * 4
     assert copies == ["SELECT 1"] * 4
+
+
+def test_whoever_keeps_a_receipt_or_an_error_keeps_a_plain_text():
+    text = SqlText("SELEC 1")
+    assert type(Receipt(text).statement) is str
+    assert type(SqlError("no", text, 0, 5).text) is str
+
+
+def test_a_text_that_is_shown_in_another_way_is_read_by_its_characters():
+    class Query(str):
+        def __str__(self):
+            return "Query.ALL"
+
+    assert SqlText(Query("SELECT * FROM t")) == "SELECT * FROM t"

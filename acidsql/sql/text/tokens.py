@@ -122,8 +122,9 @@ class SqlText(str):
     """
 
     def __new__(cls, text: str) -> SqlText:
-        """Return the text itself if it is a ``SqlText``."""
-        return text if isinstance(text, cls) else super().__new__(cls, text)
+        """Return the text itself if it is a ``SqlText``; else one with the text's characters,
+        whatever its ``__str__`` says, as that of an Enum."""
+        return text if isinstance(text, cls) else super().__new__(cls, str.__str__(text))
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)

@@ -86,6 +86,10 @@ class Receipt:
     in_block: int = 0
     costs: Costs = field(default=Costs(), compare=False)
 
+    def __post_init__(self) -> None:
+        # A SqlText would keep its tokens, and is no str to Spark's pickler.
+        object.__setattr__(self, "statement", str(self.statement))
+
     @property
     def write_ids(self) -> dict[str, int]:
         """The write id of each table that changed, by ``database.table``."""
