@@ -7,6 +7,7 @@ from acidsql.acid.values.predicate import ANYTHING, And, Comparison, TypedValue
 from acidsql.plan.standins.standins import StandIn
 from acidsql.plan.standins.text_predicates import condition_predicate, where_predicate
 from acidsql.sql.queries.conditions import (
+    has_subquery,
     may_correlate,
     plain_comparisons,
     terms_and_equated_pairs,
@@ -239,3 +240,18 @@ def test_a_column_may_have_the_name_of_a_clause():
     query = "SELECT * FROM t WHERE id = 1 AND limit > 2 UNION SELECT * FROM u WHERE a OR limit"
     limit = Comparison("limit", ">", (TypedValue("int", "2"),))
     assert known_of_query(query) == And((ID_IS_1, limit))
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("a IN (SELECT 1)", True),
+        ("a IN (VALUES 1, 2)", True),
+        ("EXISTS (FROM t)", True),
+        ("a IN (TABLE t)", True),
+        ("a IN (1, 2) AND b = 'SELECT'", False),
+        ("extract(YEAR FROM day) = 2024", False),
+    ],
+)
+def test_a_subquery_is_seen_however_it_begins(condition, expected):
+    assert has_subquery(condition, Span(0, len(condition))) is expected

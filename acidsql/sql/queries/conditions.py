@@ -273,11 +273,12 @@ def _is_decided_by(
 
 
 def has_subquery(text: str, condition: Span) -> bool:
-    """Whether a word SELECT or TABLE stands in a condition, or a bracket begins with FROM: the sign
-    of a subquery. A column called select or table counts, too."""
+    """Whether a word SELECT or TABLE stands in a condition, or a bracket begins with FROM or
+    VALUES: the sign of a subquery. A column called select or table counts, too."""
     tokens = tokenize(text, condition)
     return any(token.upper in ("SELECT", "TABLE") for token in tokens) or any(
-        before.text == "(" and token.upper == "FROM" for before, token in pairwise(tokens)
+        before.text == "(" and token.upper in ("FROM", "VALUES")
+        for before, token in pairwise(tokens)
     )
 
 
