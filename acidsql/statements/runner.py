@@ -68,8 +68,10 @@ class Runner:
         settings: Limits and time-outs.
         user: The user's name. Sessions that wait for our locks see the user and the host.
         host: The host of this process.
-        compactor: ``background``, ``inline`` or ``off``.
+        compactor: ``background``, ``inline`` or ``off``; ignored if there is a ``background``.
         background: The compactor of another runner of the same metastore, to share.
+
+    After each commit the compactor is told of the transaction.
 
     Attributes:
         last_receipt: The receipt of the last statement that changed something.
@@ -103,7 +105,8 @@ class Runner:
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement, and return its rows or counts; other statements have an empty result.
-        Ctrl+C cancels the statement's Spark jobs.
+        Ctrl+C cancels the statement's Spark jobs. An OSError becomes a WriteError that names the
+        file, and an error about a missing table or view tells more about the name.
 
         Args:
             text: The text of the statement.
@@ -138,8 +141,14 @@ class Runner:
 
     def _run(self, text: str, args: Args) -> DataFrame:
         """Parse a text, and hand the statement to the object that runs its kind. Return the rows,
-        which are empty or counts if the statement only changes something. Raise TxnError in a
-        thread that did not open the session's transaction, or if temporary tables were lost."""
+        which are empty or counts if the statement only changes something. A statement of Spark's
+        runs with the user's own confs, any other with the confs that acidsql's SQL needs.
+
+        Raises:
+            TxnError: Another thread opened the session's transaction, temporary tables were lost,
+                or the transaction only reads.
+            UnsupportedError: The statement cannot be part of the open transaction.
+        """
         wiring, clock, glance = self._wiring, Clock(), Glance(self._wiring.names)
         self.transactions.require_same_thread()
         wiring.temporary.require_existing()
@@ -165,8 +174,9 @@ class Runner:
         self, statement: st.Statement, statement_text: StatementText, clock: Clock, glance: Glance
     ) -> DataFrame:
         """Hand a statement that is not Spark's to the object that runs its kind, and return its
-        rows or counts; other statements have an empty result. A statement that an earlier run of
-        the same program has committed (``replay_receipt``) is not run again."""
+        rows or counts; other statements have an empty result. The receipt of a statement that
+        changes something is noted in ``last_receipt``. A statement that an earlier run of the same
+        program has committed (``replay_receipt``) is not run again."""
         wiring, text = self._wiring, statement_text.text
         if (skipped := wiring.transaction_statements.replay_receipt(statement, text)) is not None:
             self.last_receipt = skipped
@@ -198,7 +208,7 @@ class Runner:
         resolve: Resolve,
     ) -> DataFrame:
         """Run a statement that changes rows, in the session's transaction or in its own, and note
-        its receipt. Return the rows of RETURNING, or else the counts."""
+        its receipt. Return the rows of RETURNING, lazily, or else the counts (``counts_frame``)."""
         wiring, phases, text = self._wiring, self._wiring.phases, statement_text.text
         if may_need_workers(text, statement):
             wiring.context.warm_workers()
@@ -300,8 +310,9 @@ class Runner:
         return self._txns.settings
 
     def resolve(self, parts: tuple[str, ...]) -> Table | None:
-        """Return the ACID table of a name, or None. Its constraints may be outdated, because a
-        cache may answer. Raise TxnError if temporary tables were lost."""
+        """Return the ACID table of a name; None if there is none, also for a view or another table.
+        Its constraints may be outdated, because a cache may answer. Raise TxnError if temporary
+        tables were lost."""
         self._wiring.temporary.require_existing()
         return acid_table(self._wiring.names.find_entry(parts, at_a_glance=True))
 
@@ -377,7 +388,7 @@ class Runner:
 
     def close(self) -> None:
         """End the session's locks, stop the compactor unless it is another runner's, abort the open
-        transaction, and drop the temporary tables.
+        transaction, drop the temporary tables, and end the leases and the heartbeat.
 
         The locks end first, because the compactor may wait for them.
         """

@@ -63,7 +63,7 @@ class Transactions:
                 it.
             batch: The batch that COMMIT notes in the ledger of streams; None: no batch.
             replayed: The ledger's entry about an earlier commit; then statements that change rows
-                are skipped.
+                are skipped, and for the store the transaction only reads.
 
         Raises:
             TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
@@ -99,7 +99,8 @@ class Transactions:
         return self.current
 
     def end_statement(self, transaction: Transaction) -> None:
-        """Commit a transaction of one statement; a transaction that BEGIN opened goes on."""
+        """Commit a transaction of one statement, and raise the errors of ``Transaction.commit``. Do
+        nothing with the transaction that BEGIN opened: it goes on."""
         if transaction is not self.current:
             transaction.commit(self._same_rows)
 
@@ -130,7 +131,7 @@ class Transactions:
     def rollback(self) -> None:
         """Run ROLLBACK: abort the open transaction, and delete its files. The session then has no
         transaction. It is no error if others have aborted it already. Raise TxnError if no
-        transaction is open, or if it may be committed."""
+        transaction is open, or if it may be committed or could not be aborted."""
         transaction, self.current = self.require_transaction(), None
         transaction.rollback()
 
@@ -189,8 +190,8 @@ class Transactions:
 
     def read_snapshot(self, tables: Sequence[TableName]) -> Snapshot:
         """Return the snapshot in which a read of these tables sees them: the open transaction's,
-        that of ``acid.snapshot()``, or a new one. The open transaction notes that a DataFrame reads
-        these tables.
+        that of ``acid.snapshot()``, or a new one. An earlier moment (``pinned_moment``) is left to
+        the caller. The open transaction notes that a DataFrame reads these tables.
 
         Raises:
             TxnError: IN_FAILED_TRANSACTION: the transaction can only be rolled back.

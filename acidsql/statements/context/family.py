@@ -92,8 +92,9 @@ class Family:
             yield txn
 
     def _look_up_again(self, name: TableName) -> Table:
-        """Return a table or view as it is now in the catalog: it may have changed while the
-        statement waited for its lock. Raise CatalogError if it was dropped."""
+        """Return an ACID table as it is now in the catalog: it may have changed while the statement
+        waited for its lock. Raise CatalogError if it was dropped, or if a view or another table
+        has the name now."""
         table = acid_table(self._catalog.find(name))
         if table is None:
             raise CatalogError(f"Table {name} was dropped meanwhile.", table=name)
@@ -110,7 +111,8 @@ class Family:
 
     def _target_partitions(self, table: Table, partition: str | None) -> Sequence[str | None]:
         """Return the names of the partitions that a method's argument means: [``partition``], or
-        all partitions if it is None. For an unpartitioned table the result is [None].
+        all partitions if it is None; [] if a partitioned table has none yet. For an unpartitioned
+        table the result is [None].
 
         Raises:
             CatalogError: There is no partition of this name, or the table is not partitioned.
@@ -155,8 +157,8 @@ class Family:
         )  # fmt: skip
 
     def handlers(self) -> dict[type, Handler]:
-        """Return the method for each type of statement that this family runs. Methods of base
-        classes are included."""
+        """Return, for each type of statement that this family runs, the method, bound to this
+        object. Methods of base classes are included."""
         return {
             kind: getattr(self, name)
             for family in type(self).__mro__

@@ -22,9 +22,11 @@ def named_frames(
 ) -> Iterator[Args]:
     """Make a temporary view of each DataFrame (or rows) that a statement names in braces, for as
     long as the block runs. Those that the text does not name are checked, but get no view.
+    ``${…}`` variables in the text are substituted before.
 
     Yields:
-        The statement's arguments and, under a further name for each DataFrame, its view's name.
+        The statement's arguments by name and, for each DataFrame that the text names, its view's
+        name under ``frame_argument(name)``. If the text names none: ``args`` as they are.
 
     Raises:
         AnalysisError: A DataFrame is a stream, or belongs to another Spark session.

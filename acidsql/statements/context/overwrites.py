@@ -112,5 +112,5 @@ def refuse_overwrite_beside_insert(
 
 
 def _place(table: Table, partition: str) -> str:
-    """Return the name of a table, or of a partition with its table, for a message."""
+    """Return ``db.t`` or, if ``partition`` is not "", ``db.t/p=1``, for a message."""
     return f"{table.name}/{partition}" if partition else str(table.name)

@@ -59,8 +59,9 @@ class Partitions:
         job, and the result is sorted.
 
         Returns:
-            Names like ``p1=a/p2=1``. None: any partition, or the table has no partitions, or the
-            condition cannot be evaluated.
+            Names like ``p1=a/p2=1``; an empty list if no partition satisfies the condition. None:
+            any partition, because there is no such condition or it cannot be evaluated; or the
+            table is unpartitioned, or has no partition yet.
 
         Raises:
             AcidSqlError: A value of the PARTITION clause cannot be evaluated, or does not fit its
@@ -204,8 +205,8 @@ class Partitions:
         ]
 
     def _evaluate(self, query: Text) -> Sequence[str | None]:
-        """Run a query by Spark, and return the values of its one row. An error points into the
-        user's text."""
+        """Run a query with the statement's arguments by Spark, and return the values of its one
+        row. An error points into the user's text."""
         with lower.mapped_errors(query):
             return lower.frame(self._spark, query, {}, self.args).collect()[0]
 

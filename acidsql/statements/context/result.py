@@ -111,7 +111,8 @@ class Receipt:
 
     def _fact_texts(self) -> list[str]:
         """Return the parts of the text that a person sees of the receipt: counts (or ``done``),
-        transaction, write ids, files, times, notes, and the compactor's messages."""
+        transaction, write ids, files, times, notes, and the compactor's messages. Facts that the
+        receipt does not have are left out."""
         facts = [_counts_text(counts) for counts in self.counts] or ["done"]
         if self.in_block:
             plural = "s" * (self.in_block > 1)
@@ -129,12 +130,14 @@ class Receipt:
 
 @dataclass(slots=True)
 class Clock:
-    """Measures the seconds spent in each phase of a statement."""
+    """Measures the seconds spent in each phase of a statement: ``with clock("say"): …``."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def __call__(self, phase: str) -> Iterator[None]:
+        """Add the seconds that the block takes, also if it fails, to those of the phase in
+        ``seconds``, and round the sum to milliseconds."""
         start = time.perf_counter()
         try:
             yield
@@ -198,7 +201,8 @@ def counts_frame(spark: SparkSession, receipt: Receipt) -> DataFrame:
 def bigint_frame(
     spark: SparkSession, names: Iterable[str], rows: Iterable[Sequence[int | None]]
 ) -> DataFrame:
-    """Make a DataFrame of BIGINT columns, by one message to the JVM; no job runs. None is NULL."""
+    """Make a DataFrame of BIGINT columns from at least one row, by one message to the JVM; no job
+    runs. None is NULL."""
     values = ", ".join(f"({', '.join(map(_bigint_literal, row))})" for row in rows)
     text = f"VALUES {values} AS t({', '.join(names)})"
     with query_over_views(
@@ -262,7 +266,8 @@ def _bigint_literal(number: int | None) -> str:
 
 
 def _counts_text(counts: Counts) -> str:
-    """Return counts as ``db.t: 3 inserted, 1 deleted``, or ``db.t: nothing changed``."""
+    """Return counts as ``db.t: 3,000 inserted, 1 deleted``, without those that are 0; if all are:
+    ``db.t: nothing changed``."""
     parts = [
         f"{number:,} {verb}"
         for number, verb in (

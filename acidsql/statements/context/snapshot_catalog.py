@@ -72,9 +72,10 @@ class SnapshotCatalog:
         """Return the partitions of a table as the snapshot sees them; none for an unpartitioned
         table.
 
-        These are the partitions in the catalog, those that this transaction has added, and those
-        that others have dropped since its snapshot was taken. Raise SnapshotTooOldError if the
-        table itself was changed since.
+        These are the partitions in the catalog and, in a transaction or ``acid.snapshot()``, those
+        that the transaction has added, and those that others have dropped since its snapshot was
+        taken. Partitions that others have added since are not left out. Raise SnapshotTooOldError
+        if a transaction or ``acid.snapshot()`` is open, and the table itself was changed since.
         """
         if not table.partition_columns:
             return []

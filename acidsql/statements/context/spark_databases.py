@@ -31,10 +31,11 @@ class SparkDatabases:
         self._spark, self._metastore = spark, metastore
 
     def is_elsewhere(self, name: Name | None) -> bool:
-        """Whether a database's name is in a catalog that is not Spark's own; for None, whether the
-        current namespace is. A name without a catalog is in the current one.
+        """Whether a database's name is in a catalog that is not Spark's own (``spark_catalog``);
+        for None, whether the current namespace is. A name without a catalog is in the current one.
+        A name of three or more parts is always elsewhere.
 
-        Such a namespace is never an ACID database.
+        A namespace elsewhere is never an ACID database.
         """
         parts = () if name is None else name.parts
         if len(parts) < 2:
@@ -103,8 +104,8 @@ class SparkDatabases:
         return database
 
     def share_named(self, text: str) -> None:
-        """Create, in Spark's catalog, each ACID database whose name occurs as a word in the text of
-        a statement for Spark."""
+        """Create, in Spark's catalog, each ACID database whose name occurs as a word, in upper or
+        lower case, anywhere in the text of a statement for Spark, even in a string."""
         words = set(_WORD.findall(text.lower()))
         for database in self._metastore.databases():
             if database.name in words:
@@ -112,7 +113,8 @@ class SparkDatabases:
 
     def separate_location(self, name: str, location: str) -> str:
         """Return a directory for a new ACID database that Spark's database of this name does not
-        have: ``location``, or one beside it if Spark's database has ``location``."""
+        have: ``location`` or, if Spark's database has ``location``, one beside it: the same path
+        with ``.acid.db`` in the place of ``.db``."""
         if not self.exists(name) or not is_same(self._location(name), location):
             return location
         return f"{location.removesuffix('.db')}.acid.db"

@@ -73,8 +73,9 @@ def query_rows(
 
 
 def statement_name(statement: Statement) -> str:
-    """Return the name of a statement for messages, such as TRUNCATE TABLE for a
-    ``TruncateTable``."""
+    """Return the name of a statement, for messages and the history: the words of its class in upper
+    case, such as TRUNCATE TABLE for a ``TruncateTable``. A multi-insert is an INSERT; a MERGE, and
+    a statement of Spark's, tells its own name."""
     if isinstance(statement, SparkStatement):
         return statement.statement_name
     if isinstance(statement, MultiInsert):
@@ -95,14 +96,16 @@ def named_args(args: Args) -> dict[str, Any] | None:
 
 
 def has_double_quoted_names(spark: SparkSession, text: str) -> bool:
-    """Whether the text has double quotes, and the session reads ``"…"`` as a name."""
+    """Whether the text has a double quote, and the session reads ``"…"`` as a name, because both
+    confs for that are on: ANSI mode and ``doubleQuotedIdentifiers``."""
     names = ("spark.sql.ansi.doubleQuotedIdentifiers", "spark.sql.ansi.enabled")
     # A second argument of get() would hide Spark's own default, and hence Spark 4's ANSI mode.
     return '"' in text and all(jvm.is_on(spark, name) for name in names)
 
 
 def is_utc(spark: SparkSession) -> bool:
-    """Whether the session's time zone is one of the names that certainly mean UTC."""
+    """Whether the session's time zone is ``UTC``, ``Etc/UTC`` or ``GMT``. Other names of UTC are
+    not recognized."""
     return spark.conf.get("spark.sql.session.timeZone") in ("UTC", "Etc/UTC", "GMT")
 
 

@@ -73,11 +73,12 @@ class TimeTravel:
         return PointInTime(timestamp_ms=time_ms)
 
     def resolve_expression(self, span: Span, statement_text: StatementText) -> PointInTime:
-        """Evaluate an expression as a point in time: a whole number is a version, all else is a
-        time.
+        """Evaluate an expression as a point in time: a whole number is a version; a text, date or
+        timestamp is a time. Whether the version exists is not checked.
 
         Raises:
-            SqlError: Spark cannot evaluate the expression, or its value is neither.
+            SqlError: Spark cannot evaluate the expression, or its value is neither, such as 1.5,
+                true or NULL.
         """
         value, time_ms = self._evaluate(span, statement_text)
         if isinstance(value, int) and not isinstance(value, bool):
@@ -174,7 +175,9 @@ class TimeTravel:
         """Return the write ids of a table that a version or a moment shows: some of those that the
         snapshot sees.
 
-        A moment does not show what the snapshot's own transaction has changed so far.
+        A moment does not show what the snapshot's own transaction has changed so far. A version
+        with a write id that was rolled back is accepted if the store keeps a version of this
+        number: the first one of a table that was made again.
 
         Raises:
             VersionNotFoundError: The version is above the newest one, was rolled back, or is not

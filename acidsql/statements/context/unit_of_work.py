@@ -237,7 +237,8 @@ class Transaction:
 
     def commit(self, same_rows: SameRows | None = None, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit all statements of the transaction, then call the functions that wait for the
-        commit.
+        commit (``Work.when_committed``, ``on_commit``), and end the locks on the source files of
+        LOAD DATA. An error of a function is raised, but the commit stands.
 
         Args:
             same_rows: Compares the rows if another transaction changed the same partition first. If
@@ -346,7 +347,8 @@ class Transaction:
 
     def _undo(self, kept_count: int, mark: int) -> None:
         """Undo all statements but the first ``kept_count``: in the store, back to its ``mark``; on
-        disk, by deleting their directories; and in ``works``. The transaction goes on. If this
+        disk, by deleting their directories; and in ``works``. Undone overwrites that a DataFrame
+        may read are remembered, and not allowed again. The transaction goes on. If the undoing
         fails or is interrupted, the error is raised, and COMMIT will be refused."""
         # COMMIT is refused until all is undone, whatever interrupts the next lines.
         self._undo_failure = "an earlier statement of it could not be undone"
@@ -415,7 +417,8 @@ class Transaction:
 
 
 def _delete(table: Table, directory: str) -> None:
-    """Delete a published directory durably: a power cut must not bring it back."""
+    """Delete a published directory durably: a power cut must not bring it back. A directory that
+    does not exist is no error."""
     fs, parent = filesystem_for(table.location), directory.rpartition("/")[0]
     fs.delete_directory(directory)
     if fs.exists(parent):

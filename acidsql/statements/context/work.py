@@ -101,7 +101,8 @@ def without_dropped(
     dropped: Mapping[TableName, Sequence[tuple[str | None, ...]]],
 ) -> dict[TableName, list[Partition]]:
     """Return ``written``, the partitions that a transaction has written to, by table, without those
-    that its commit drops: ``dropped`` has their values by table."""
+    that its commit drops: ``dropped`` has their values by table. A table stays, even with an empty
+    list."""
     return {
         name: [
             partition
@@ -162,8 +163,8 @@ def _writes_by_table(work: Work) -> dict[TableName, list[PublishedWrite]]:
 
 
 def _change(work: Work, table: TableName, writes: Sequence[PublishedWrite]) -> Change:
-    """Return the change of a statement to a table: the sums of its writes there. The operation of
-    an INSERT that has overwritten is INSERT OVERWRITE."""
+    """Return the change of a statement to a table: the sums of its writes there, and the number of
+    different partitions. The operation of an INSERT that has overwritten is INSERT OVERWRITE."""
     overwrote = any(published.overwrote for published in writes)
     return Change(
         table,

@@ -25,8 +25,10 @@ class FilledTables:
         self, statement: st.CreateTable, statement_text: StatementText, clock: Clock
     ) -> Receipt | None:
         """Run CREATE TABLE … AS SELECT in a transaction of its own, whose commit creates the table,
-        or replaces it with OR REPLACE. Return None if the name is taken and the statement has IF
-        NOT EXISTS; raise CatalogError if the name is taken and both clauses are missing."""
+        or replaces it with OR REPLACE. Return the receipt; None, with nothing done, if the name is
+        taken and the statement has IF NOT EXISTS. The query is prepared again if a table or view
+        that it reads changed before its lock was granted. Raise CatalogError if the name is taken
+        and both clauses are missing."""
         text = statement_text.text
         with clock("say"):
             prepared = self._phases.preparer.prepare_create_as_select(statement, statement_text)

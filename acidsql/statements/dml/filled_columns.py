@@ -32,8 +32,9 @@ class FilledColumns(Family):
     @runs(st.AddFilledColumns)
     def _add_filled_columns(self, statement: st.AddFilledColumns, text: str) -> Receipt:
         """Run ADD COLUMNS … WITH VALUES in a transaction of its own: an UPDATE of all rows, whose
-        commit adds the columns. Raise UnsupportedError for an insert-only table, on a Hive
-        Metastore, or if a new column has no DEFAULT."""
+        commit adds the columns. Return the receipt, which counts the updated rows. Raise
+        UnsupportedError for an insert-only table, on a Hive Metastore, or if a new column has no
+        DEFAULT other than NULL."""
         clock = Clock()
         with clock("say"):
             table = self._names.require_table(statement.name, text)

@@ -47,12 +47,13 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
-        """Take the locks of a statement, then the snapshot. This waits while others hold
-        conflicting locks.
+        """Take the locks of a statement on its targets and on each table that it reads, then the
+        snapshot. This waits while others hold conflicting locks.
 
-        If a table or its partitions changed before the locks were granted, the statement is
-        prepared again. The second time each target table is locked as a whole, so that two rounds
-        are enough. The result has the statement as it was prepared last.
+        If a table or view that it reads or writes changed before the locks were granted, or if its
+        condition now means other partitions than the locked ones, the statement is prepared again.
+        The second time each target table is locked as a whole, so that two rounds are enough. The
+        result has the statement as it was prepared last.
 
         Raises:
             SqlError: A table was dropped or changed meanwhile, and the statement no longer fits it.
@@ -72,9 +73,11 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> LockedStatement:
-        """Take a statement's locks, then the snapshot. If a target or its partitions have changed
-        since the statement was prepared, prepare it again, lock its tables as a whole, and take a
-        new snapshot; a snapshot of an earlier statement of the transaction stays."""
+        """Take a statement's locks, then the snapshot. If a table or view that it reads or writes
+        has changed since the statement was prepared, or its condition now means partitions without
+        a lock, prepare it again, lock its targets as a whole, and take a new snapshot. A snapshot
+        that an earlier statement of the transaction took stays; then partitions are not compared,
+        because newer ones have no visible rows."""
         is_first = not txn.has_snapshot
         possible_partitions = self._possible_partitions_by_query(prepared, statement_text)
         txn.lock(
@@ -117,8 +120,9 @@ class Holder:
         possible_partitions: Sequence[PossiblePartitions],
     ) -> list[LockComponent]:
         """Return the locks that a statement needs if its queries change ``possible_partitions``
-        (one item for each query; None: any). An EXCLUSIVE lock comes first if the commit changes a
-        table's columns. Nothing is locked."""
+        (one item for each query; None: any): those on the targets, then a shared one on each table
+        that it reads. An EXCLUSIVE lock on the target comes first if the commit changes the
+        target's columns. Nothing is locked."""
         targets = zip(prepared.queries, possible_partitions, strict=True)
         altering_locks = (
             [] if prepared.table_before is None else [exclusive_lock(prepared.table_before.name)]
@@ -131,7 +135,8 @@ class Holder:
         self, prepared: PreparedStatement, statement_text: StatementText
     ) -> list[PossiblePartitions]:
         """Return, for each query of the statement, the names of the partitions that it can change;
-        None if these may be any, or if the table has no partitions. Spark may run a job."""
+        None if these may be any, or if the table is unpartitioned (see
+        ``Partitions.possible_partitions``). Spark may run a job."""
         return [
             self._context.partitions.possible_partitions(query, statement_text)
             for query in prepared.queries
@@ -145,7 +150,8 @@ class Holder:
     ) -> bool:
         """Whether the queries' conditions, evaluated again under the locks, mean no other
         partitions than those that are locked: ``possible_partitions``, one item for each query;
-        None: all. Spark may run a job."""
+        None: all. A query without such a condition (``PartitionSearch``) counts as covered. Spark
+        may run a job."""
         for query, locked_partitions in zip(prepared.queries, possible_partitions, strict=True):
             if isinstance(query.partitions, PartitionSearch) and locked_partitions is not None:
                 current_partitions = self._context.partitions.possible_partitions(
@@ -164,8 +170,9 @@ class Holder:
         statement_text: StatementText,
         prepared: PreparedStatement,
     ) -> PreparedStatement:
-        """Prepare a CREATE TABLE … AS SELECT again, and lock what it then reads, if a table or view
-        that it reads has changed since it was prepared; otherwise return ``prepared``.
+        """Prepare a CREATE TABLE … AS SELECT again, and take read locks on what it then reads, if
+        an ACID table or view that it reads has changed since it was prepared; otherwise return
+        ``prepared``, and lock nothing.
 
         So the query is prepared over the tables as they are under the locks.
         """
@@ -176,8 +183,9 @@ class Holder:
         return prepared_again
 
     def _is_current(self, tables: Iterable[Table]) -> bool:
-        """Whether the catalog still has these ACID tables and views exactly as they were looked up.
-        Plain tables, which are not ACID, are not compared."""
+        """Whether the catalog still has these ACID tables and views exactly as they were looked up,
+        with equal columns, constraints and properties. Plain tables, which are not ACID, are not
+        compared."""
         catalog = self._context.catalog
 
         def is_same(table: Table) -> bool:

@@ -86,8 +86,9 @@ class LoadStatements(Family):
 
     @runs(LoadData)
     def load(self, statement: LoadData, text: str) -> Receipt:
-        """Run LOAD DATA, in the session's transaction or its own. After the commit the source files
-        are deleted, except LOCAL ones. A file that cannot be deleted is a note in the receipt.
+        """Run LOAD DATA, in the session's transaction or its own, and return the receipt. After the
+        commit the source files are deleted, except LOCAL ones. A file that cannot be deleted is a
+        note in the receipt of a transaction of its own; in the session's it is only logged.
 
         Raises:
             AnalysisError: There are no files to load, or they do not fit the table.
@@ -122,7 +123,8 @@ class LoadStatements(Family):
 
     def _plan_load(self, statement: LoadData, text: str, table: Table) -> _LoadPlan:
         """Find the files to load, check that each one's footer fits the table, and determine the
-        partition that they go to. Nothing is changed.
+        partition that they go to: ``partition`` is None if a partitioned table has no PARTITION
+        clause in the statement. Nothing is changed.
 
         Raises:
             AnalysisError: There are no files, one does not fit the table, or INPATH or PARTITION is
@@ -163,8 +165,9 @@ class LoadStatements(Family):
         return _LoadPlan(table, partition, equal_partitions, sources)
 
     def _refuse_files_of_tables(self, path: str, statement: LoadData, text: str) -> None:
-        """Raise UnsupportedError if the directory of the file ``path`` is an ACID table's, or is
-        named like a base or delta: LOAD DATA would take a table's files away."""
+        """Raise UnsupportedError if the directory of the file ``path`` belongs to an ACID table, or
+        if it or a directory above is named like a base or delta: LOAD DATA would take a table's
+        files away."""
         directory = real_location(directory_of(path))
         is_acid = any(parse_directory(part) is not None for part in directory.split("/"))
         if is_acid or self._places.owners_of(directory):
@@ -180,7 +183,10 @@ class LoadStatements(Family):
     def _lock(
         self, transaction: Transaction, statement: LoadData, plan: _LoadPlan, text: str
     ) -> bool:
-        """Lock the target and, unless LOCAL, the directory of the files. This may wait.
+        """Lock the directory of the files, unless LOCAL, then the target: the partitions of the
+        PARTITION clause, or the whole table. This may wait. The lock on the target is shared, with
+        OVERWRITE EXCL_WRITE or EXCLUSIVE (``overwrite_locks``); the lock on the directory is
+        EXCLUSIVE.
 
         A second transaction, ``transaction.source_lock_txn``, locks the directory, because the
         files are removed after the commit, which ends all locks of the first transaction.
@@ -243,7 +249,7 @@ class LoadStatements(Family):
     ) -> list[Record]:
         """Copy the source files into the hidden directory of ``writing``: LOCAL files by the
         driver, others by Spark tasks. If publishing can copy them directly, nothing is copied now.
-        Return a record for each file."""
+        Return a ``Record`` for each new file."""
         return writing.copies(plan.sources, None if statement.local else self._spark)
 
     def _rows(self, plan: _LoadPlan, paths: Sequence[str]) -> DataFrame:
@@ -273,12 +279,15 @@ class LoadStatements(Family):
 
 
 def absolute_path(statement: LoadData, text: str, table: Table) -> str:
-    """Return INPATH as an absolute path with its file system.
+    """Return INPATH as an absolute path, without a slash at its end. A local path has no scheme.
 
-    A path without a scheme is in the table's file system or, with LOCAL, in the driver's.
+    A path without a scheme is in the table's file system or, with LOCAL, in the driver's; a
+    relative path with LOCAL begins in this process's working directory. A path with the table's
+    scheme, but without a host or bucket, gets the table's.
 
     Raises:
         AnalysisError: LOCAL with another file system, or a relative path without LOCAL.
+        FormatError: ``file:`` names another host.
     """
     path = statement.path.rstrip("/")
     scheme, root = scheme_and_root(path)

@@ -44,8 +44,9 @@ class PartitionRenames(Family):
     def _rename_partition(self, statement: st.RenamePartition, text: str) -> Receipt:
         """Run RENAME TO PARTITION in a transaction of its own, under the table's EXCLUSIVE lock: an
         UPDATE moves the rows, the commit drops the old partition, and then its directories are
-        deleted. Raise AnalysisError if there is no old partition or the new one exists already,
-        UnsupportedError if a partition column's type has several texts for one value."""
+        deleted. Return the receipt, which counts the moved rows as updated. Raise AnalysisError if
+        there is no old partition or the new one exists already, UnsupportedError if a partition
+        column's type has several texts for one value."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         old_and_new = self._old_and_new_partitions(table, statement, text)
         update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)
@@ -88,7 +89,8 @@ class PartitionRenames(Family):
         self, table: Table, statement: st.RenamePartition, text: str
     ) -> tuple[list[str], str]:
         """Return the names of the old partition's directories, and the name of the new partition's
-        directory. Names are relative to the table's directory, such as ``p1=a/p2=1``.
+        directory, which does not exist. Names are relative to the table's directory, such as
+        ``p1=a/p2=1``.
 
         Programs other than Hive may have made several directories for one value, such as p=1 and
         p=01. So the old partition may have several.
@@ -153,7 +155,8 @@ def _partition_values(partition: str) -> tuple[str | None, ...]:
 
 
 def _value_sql(value: str | None, column_type: str) -> str:
-    """Return a partition's value as SQL of the column's type; None is NULL."""
+    """Return a partition's value as SQL: a string literal for STRING and VARCHAR, else a CAST of
+    this literal to the column's type; ``NULL`` for None."""
     if value is None:
         return "NULL"
     is_text = column_type == "string" or column_type.startswith("varchar")

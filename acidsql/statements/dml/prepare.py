@@ -65,7 +65,8 @@ class Preparer:
     ) -> PreparedStatement:
         """Prepare a statement that changes rows, with tables as the metastore has them now. Nothing
         is locked or written. Raise SqlError if the text is wrong, UnsupportedError if the statement
-        cannot be run on these tables."""
+        cannot be run on these tables, TxnError if it would change a table's columns in an open
+        transaction."""
         return self._prepare(statement, statement_text, self._names.find_readable)
 
     def prepare_text(self, text: str) -> tuple[Changing, StatementText, PreparedStatement]:
@@ -84,8 +85,9 @@ class Preparer:
         self, statement: Changing, statement_text: StatementText, resolve: Resolve
     ) -> PreparedStatement:
         """Prepare a statement that changes rows: AUTO CDC, RESTORE, REVERT or DML. ``resolve``
-        finds tables by name. Nothing is locked or written. The result has the queries that make
-        the events, and the tables that these queries read."""
+        finds tables by name. Nothing is locked or written; Spark analyses the text over empty
+        tables. The result has the queries that make the events, and the tables that these queries
+        read; for AUTO CDC it is a ``PreparedCdc``. Raise the errors of ``prepare_change``."""
         analyse = lower.Analysis(self._spark, statement_text.args, self._filler.empty_views).fields
         text, double_quoted = statement_text.text, statement_text.double_quoted
         case_sensitive = is_case_sensitive(self._spark)

@@ -53,8 +53,8 @@ class Previewer:
 
     def changes(self, prepared: PreparedStatement, statement_text: StatementText) -> DataFrame:
         """Return the changes that a statement would make, lazily, one row for each image: the
-        table's columns, ``_change_type`` and ``row__id`` (NULL for a row that is new). Nothing is
-        locked or written.
+        table's columns, ``_change_type`` and ``row__id`` (NULL for a row that is new, and for all
+        rows of an insert-only table). Nothing is locked or written.
 
         AUTO CDC shows changes of its target, not of the tables beside the target.
 
@@ -201,7 +201,8 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
     which is NULL for new rows.
 
     ``has_old``: whether the events have the columns of ``_join_old_rows``; if not, old rows are
-    shown with the values of the events' own columns.
+    shown with the values of the events' own columns. If the events lack these, too, as those of a
+    DELETE may, the values are NULL.
     """
     deletes, inserts = f"{ew.ACTION} & {ew.DELETE} <> 0", f"{ew.ACTION} & {ew.INSERT} <> 0"
     has_new = all(column.name in events.columns for column in table.columns)
@@ -221,9 +222,9 @@ def _changed_rows(events: DataFrame, table: Table, *, has_old: bool) -> DataFram
 
 
 def _change_struct(table: Table, values: list[str], change: str, row_id: str) -> str:
-    """Return SQL of a struct with the fields of one change: the table's columns, ``_change_type``
-    and ``row__id``. The arguments ``values`` (in the order of the table's columns), ``change`` and
-    ``row_id`` are SQL, too."""
+    """Return SQL of a struct with the fields of one change: the table's columns, each cast to the
+    type that users see, ``_change_type`` and ``row__id``. The arguments ``values`` (in the order of
+    the table's columns), ``change`` and ``row_id`` are SQL, too."""
     names = [column.name for column in table.all_columns]
     pairs = [
         f"CAST({value} AS {shown_type(column.type)}) AS {quote(name)}"

@@ -52,9 +52,10 @@ class Writer:
         clock: Clock,
         work: Work,
     ) -> None:
-        """Write and publish the events of all targets of a statement, one target after another, and
-        note in ``work`` the directories and what else the commit needs. The transaction is not
-        committed."""
+        """Write and publish the events of all targets of a statement, one target after another.
+        Note in ``work`` the directories, the table whose columns the commit changes, and the
+        transaction that the statement reverts. The transaction is not committed. Raise the errors
+        of ``write_each``."""
         if held.prepared.table_before is not None:
             work.altered = held.prepared.queries[0].table
         work.reverted = held.prepared.reverted_txn_id
@@ -82,12 +83,15 @@ class Writer:
         work: Work,
         notes_replaced: bool = False,
     ) -> None:
-        """Write and publish the events of these queries, one after another. With each query comes
-        the list of partitions that it can change; None: any, or an unpartitioned table.
-        ``notes_replaced``: files beside the new rows' say which rows these replace.
+        """Write and publish the events of these queries, one after another, and note the results in
+        ``work``. With each query comes the list of partitions that it can change; None: any, or an
+        unpartitioned table. ``notes_replaced``: files beside the new rows' say which rows these
+        replace.
 
         Raises:
-            UnsupportedError: The transaction has overwritten a partition to which a query writes.
+            UnsupportedError: The transaction has overwritten a partition to which a query writes,
+                or two branches write to one partition, and one of them overwrites it.
+            ConstraintError: A row breaks NOT NULL or CHECK.
         """
         for query, possible_partitions in targets:
             overwrite = query.mode is WriteMode.OVERWRITE
@@ -108,9 +112,10 @@ class Writer:
                     work.publish(query.table, writing)
 
     def _few_rows_limit(self, query: EventQuery, events: Events) -> int:
-        """Return up to how many rows the driver may collect and write without a job. 0: a job
-        writes them, as the query is not small by its form, or a second evaluation could give other
-        rows."""
+        """Return up to how many rows the driver may collect and write, which is the setting
+        ``driver_row_limit``. 0: a job writes all rows, because neither the query's form nor its
+        source says that they are few; or because ``evaluates_once`` is set, and a second evaluation
+        could give other rows."""
         is_tiny = query.source is not None and query.source.is_short
         if events.source is not None:
             is_tiny = events.source.is_tiny
@@ -124,9 +129,10 @@ class Writer:
     def _evaluate_source(
         self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
-        """If several queries of a statement read one source, evaluate it once, into temporary files
-        that exist as long as the block runs, and put their rows into ``views``. Otherwise do
-        nothing."""
+        """If several queries of a statement read one source (``prepared.source``), evaluate it
+        once, before the block, into temporary files beside the first target's. They exist as long
+        as the block runs; a DataFrame of them is put into ``views``. Otherwise only run the
+        block."""
         if prepared.source is None:
             yield
             return
@@ -184,8 +190,9 @@ class Writer:
     def _write_events(
         self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
-        """Write a query's events into hidden files: few rows by the driver, many by a job. An
-        overwrite also replaces all old rows there. Nothing is published."""
+        """Write a query's events into hidden files: few rows by the driver, many by a job. Rows
+        that Spark makes are checked against NOT NULL and CHECK. An overwrite also replaces all old
+        rows there. Nothing is published."""
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return
