@@ -207,7 +207,8 @@ def _is_named_in(view: Table, table: TableName, column: str) -> bool:
     """Whether a view reads a table, and the view's text has the name of a column.
 
     This is true also if the name in the text belongs to another table: only an analysis of the
-    query could tell. A name behind AS is a new name, and does not count.
+    query could tell. A name behind AS is a new name, and does not count. False for a view whose
+    text cannot be read. ``column``: in lower case.
     """
     query = ViewQuery(view)
     try:

@@ -137,8 +137,8 @@ def added_columns(table: Table, statement: AddColumns, text: str, type_of: TypeO
 
 
 def added_columns_notes(columns: Sequence[Column]) -> tuple[str, ...]:
-    """Return the notes in the receipt of ADD COLUMNS: old rows show NULL in new columns that have a
-    DEFAULT. Without such columns: ()."""
+    """Return the notes in the receipt of ADD COLUMNS: one that old rows show NULL in the new
+    columns that have a DEFAULT other than NULL; () if there are no such columns."""
     filled = [quoted_if_needed(column.name) for column in columns if has_default(column)]
     if not filled:
         return ()

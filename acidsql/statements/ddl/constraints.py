@@ -57,9 +57,10 @@ class ConstraintStatements(Family):
     @runs(st.AddConstraint)
     def _add_constraint(self, statement: st.AddConstraint, text: str) -> Receipt:
         """Run ADD CONSTRAINT under the table's EXCLUSIVE lock. An enforced CHECK must not be false
-        for any row (ConstraintError), which a job tests, unless the statement says NOVALIDATE. A
-        definition that the table cannot have raises AnalysisError or UnsupportedError before a
-        transaction begins."""
+        for any row (ConstraintError), which a job tests, unless the statement says NOVALIDATE; for
+        any other constraint no rows are read. A definition that the table cannot have raises
+        AnalysisError or UnsupportedError before a transaction begins. Return a receipt without
+        counts."""
         definition = statement.constraint
         table = self._names.require_table(statement.name, text)
         # An error is raised before a transaction is opened.
@@ -78,8 +79,9 @@ class ConstraintStatements(Family):
 
     @runs(st.DropConstraint)
     def _drop_constraint(self, statement: st.DropConstraint, text: str) -> Receipt | None:
-        """Run DROP CONSTRAINT under the table's EXCLUSIVE lock. If there is no such constraint,
-        return None with IF EXISTS, and raise AnalysisError without it."""
+        """Run DROP CONSTRAINT under the table's EXCLUSIVE lock, and return a receipt. If there is
+        no such constraint at the look-up, return None with IF EXISTS, and raise AnalysisError
+        without it."""
         table = self._names.require_table(statement.name, text)
         if self._remaining_constraints(table, statement, text) is None:
             return None
@@ -207,8 +209,9 @@ class _Binder:
     def bind_constraint(
         self, definition: st.ConstraintDef, name: str, existing_constraints: Sequence[Constraint]
     ) -> Constraint:
-        """Return the constraint of a definition, with this name. ``existing_constraints`` are the
-        table's so far. Nothing is stored.
+        """Return the constraint of a definition, with this name. Only a CHECK is enforced, unless
+        its definition says NOT ENFORCED; without RELY or NORELY an enforced one is relied on.
+        ``existing_constraints`` are the table's so far. Nothing is stored.
 
         Raises:
             AnalysisError: There is a PRIMARY KEY already, a column or the parent is missing, a
@@ -298,7 +301,9 @@ class _Binder:
     def _bind_condition(self, place: Span) -> str:
         """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError if it
         is no BOOLEAN, has a subquery, an aggregate, a window or a generator function, or may have
-        another value each time or in another session; SqlError if Spark cannot analyse it."""
+        another value each time or in another session; SqlError if Spark cannot analyse it. Spark
+        analyses the condition as a WHERE over the table's columns; what Spark does not refuse there
+        is allowed."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
         edits = backtick_edits(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)

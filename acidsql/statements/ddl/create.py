@@ -148,8 +148,9 @@ def _default_text(
 def define_table_like(
     source: Table, statement: CreateTable, text: str, name: TableName, location: str
 ) -> Table:
-    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns, layout and
-    properties, but without its constraints. Nothing is created.
+    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns, layout,
+    comment and properties, unless the statement states others, but without its constraints. NOT
+    NULL and DEFAULT of a column stay. Nothing is created.
 
     Raises:
         AnalysisError: A property is wrong: of an unknown kind, misspelt, or with an impossible

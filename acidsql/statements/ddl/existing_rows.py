@@ -67,8 +67,8 @@ class ExistingRows:
 
     def require_readable(self, table: Table, columns: Sequence[Column], txn: Txn) -> None:
         """Raise UnsupportedError if a file, by its footer, has a column in a type that no reader
-        converts to the column's new type. No file is read unless a text becomes a DOUBLE.
-        ``columns``: the data columns with their new types.
+        converts to the column's new type. Without a text that becomes a DOUBLE nothing is checked,
+        and no file is read. ``columns``: the data columns with their new types.
 
         Readers can convert the types of each single change. But an earlier change may have led to
         the present type.

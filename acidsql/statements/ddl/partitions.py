@@ -37,9 +37,9 @@ class PartitionStatements(Family):
     @runs(st.TruncateTable)
     def _truncate_table(self, statement: st.TruncateTable, text: str) -> Receipt:
         """Run TRUNCATE TABLE, in the session's transaction or its own: publish a base without rows
-        in each partition that PARTITION means, or in all. Old files stay for the cleaner. Raise
-        AnalysisError if there is no such partition, UnsupportedError if the transaction has already
-        overwritten one of them."""
+        in each partition that PARTITION means, or in all. Old files stay for the cleaner. Return a
+        receipt with the new directories, but without counts. Raise AnalysisError if there is no
+        such partition, UnsupportedError if the transaction has already overwritten one of them."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         self._matching_partitions(table, [statement.partition], text)  # a wrong text opens nothing
         with self._transactions.changing_statement("TRUNCATE TABLE", text) as (transaction, work):
@@ -54,8 +54,8 @@ class PartitionStatements(Family):
     def _lock_for_truncate(
         self, txn: Txn, table: Table, spec: Sequence[st.PartitionItem], text: str
     ) -> None:
-        """Lock, for an overwrite, the partition that TRUNCATE names by all of its columns, or else
-        the whole table. This may wait."""
+        """Take the locks of an overwrite (``overwrite_locks``) on the partition that TRUNCATE names
+        by all of its columns, or else on the whole table. This may wait."""
         locked_partitions = None
         if spec and len(spec) == len(table.partition_columns):
             locked_partitions = self._matching_partitions(table, [spec], text)
@@ -91,7 +91,8 @@ class PartitionStatements(Family):
     def _missing_partitions(
         self, table: Table, statement: st.AddPartitions, text: str
     ) -> list[str]:
-        """Return the directories of the partitions to add, each once: those that do not exist.
+        """Return the directories of the partitions to add, each once: those that do not exist; []
+        if all exist and the statement has IF NOT EXISTS.
 
         Raises:
             AnalysisError: A partition exists already or is named twice, and the statement has no IF
@@ -152,8 +153,9 @@ class PartitionStatements(Family):
     def _matching_partitions(
         self, table: Table, specs: Sequence[PartitionSpec], text: str, may_be_missing: bool = False
     ) -> list[str]:
-        """Return the directories that the PARTITION clauses mean; [""] for an unpartitioned table
-        without clauses. Raise AnalysisError for a missing partition, unless ``may_be_missing``."""
+        """Return the existing directories that the PARTITION clauses mean, for an empty clause all;
+        [""] for an unpartitioned table without clauses. Raise AnalysisError for a missing
+        partition, unless ``may_be_missing``: then it is passed over."""
         if not table.partition_columns and not any(specs):
             return [""]
         return self._partitions.matching_partitions(

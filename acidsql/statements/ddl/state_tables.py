@@ -96,8 +96,8 @@ class StateTables(TableStatements):
         return True
 
     def drop_unwritten(self, state_table: Table, text: str) -> None:
-        """Drop a state table that has no files and still has these columns. Errors are ignored:
-        then the table stays.
+        """Drop a state table that has no files and still has these columns, and delete its
+        directory. Errors are ignored: then the table stays.
 
         The method does not wait for a table that somebody uses, because the table will hardly stay
         empty.

@@ -55,8 +55,9 @@ class PropertyChanges:
 
 
 def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
-    """Return the properties that SET TBLPROPERTIES changes in a table, and check that the table may
-    have them. Nothing is changed, and no file is read.
+    """Return the properties that SET TBLPROPERTIES states, as they are to be set, and check that
+    the table may have them: keys that describe the files are in lower case, ``transactional`` is
+    left out. Nothing is changed, and no file is read.
 
     Raises:
         AnalysisError: A property has an unknown or impossible value, or a misspelt name.
@@ -177,8 +178,10 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
     """Check that the table may lose the properties that UNSET TBLPROPERTIES names.
 
     Raises:
-        AnalysisError: The table has no such property, and the statement has no IF EXISTS.
-        UnsupportedError: The property describes the table's files, so the table needs it.
+        AnalysisError: The table has no such property, and the statement has no IF EXISTS. The case
+            of letters matters.
+        UnsupportedError: The property describes the table's files, so the table needs it. The case
+            of letters does not matter.
     """
     for key in statement.keys:
         if key.lower() in FIXED_PROPERTIES:

@@ -63,9 +63,9 @@ class TableStatements(ConstraintStatements):
     @runs(st.CreateTable)
     def _create_table(self, statement: st.CreateTable, text: str) -> Receipt | None:
         """Run CREATE TABLE without a query in a transaction of its own. OR REPLACE replaces an ACID
-        table of the name; LOCATION makes the files there the table's rows. Return None if a table
-        or view of the name exists and the statement has IF NOT EXISTS; raise CatalogError if the
-        name is taken otherwise."""
+        table of the name; LOCATION makes the files there the table's rows. Return the receipt, with
+        notes about such files; None if a table or view of the name exists and the statement has IF
+        NOT EXISTS. Raise CatalogError if the name is taken otherwise."""
         name = self.new_name(statement, text)
         if self.has_nothing_to_create_or_replace(statement, name):
             return None
@@ -118,8 +118,9 @@ class TableStatements(ConstraintStatements):
         self, table: Table, transaction: Transaction, *, adopt: bool, replaces: bool = False
     ) -> tuple[str, ...]:
         """Make a new table's directory, and commit the transaction, which creates the table or, if
-        ``replaces``, puts it in the place of another. With ``adopt``, the files in the directory
-        become the table's rows. Return notes for the receipt."""
+        ``replaces`` and without ``adopt``, puts it in the place of another. With ``adopt``, the
+        files in the directory become the table's rows. Return notes about these files for the
+        receipt; () without ``adopt``."""
         if not adopt:
             table, cleanup_id = self.claim_directory(table, transaction)
             transaction.txn.commit(
@@ -309,9 +310,10 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetTableProperties)
     def _set_table_properties(self, statement: st.SetTableProperties, text: str) -> Receipt:
-        """Run SET TBLPROPERTIES under the table's EXCLUSIVE lock. An insert-only table may become
-        full-ACID, if its files allow that. A property that the table cannot have raises
-        AnalysisError or UnsupportedError before a transaction begins."""
+        """Run SET TBLPROPERTIES under the table's EXCLUSIVE lock, and return a receipt. An
+        insert-only table may become full-ACID, if its files, which are looked at then, allow that.
+        A property that the table cannot have raises AnalysisError or UnsupportedError before a
+        transaction begins."""
         table = self._names.require_table(statement.name, text)
         name = table.name
         table_properties.property_changes(
@@ -371,8 +373,8 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.SetFileFormat)
     def _set_file_format(self, statement: st.SetFileFormat, text: str) -> None:
-        """Run SET FILEFORMAT, which changes nothing: it is refused (UnsupportedError) unless the
-        table has this format already."""
+        """Run SET FILEFORMAT, which changes nothing and returns nothing: it is refused
+        (UnsupportedError) unless the table has this format already."""
         table = self._names.require_table(statement.name, text)
         if statement.file_format.lower() != table.file_format:
             raise UnsupportedError(
@@ -384,9 +386,10 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.RenameTable)
     def _rename_table(self, statement: st.RenameTable, text: str) -> Receipt:
-        """Run RENAME TO: rename a table, and AUTO CDC's tables beside it. Its directory stays.
-        Raise TxnError if this session holds a lock on the table, and CatalogError if the new name
-        is taken."""
+        """Run RENAME TO: rename a table, and AUTO CDC's tables beside it, under EXCLUSIVE locks on
+        all old and new names. Its directory stays. Raise TxnError if this session itself (LOCK
+        TABLE) holds a lock on the table or a partition, and CatalogError if the new name is
+        taken."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         new_name = self._names.new_table_name(statement.new_name, text)
         new_name = (

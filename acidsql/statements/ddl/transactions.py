@@ -137,9 +137,9 @@ class TransactionStatements(Family):
 
     @runs(st.LockTable)
     def _lock_table(self, statement: st.LockTable, text: str) -> None:
-        """Run LOCK TABLE, for the open transaction or else for the session; with PARTITION, lock
-        the partitions that it means. This may wait. Raise AnalysisError if there is no such
-        partition."""
+        """Run LOCK TABLE: take a SHARED_READ or EXCLUSIVE lock for the open transaction or else for
+        the session; with PARTITION, one on each existing partition that it means. This may wait.
+        Raise AnalysisError if there is no such partition."""
         table = self._names.require_table(statement.name, text)
         partitions: Sequence[str | None] = [None]
         if statement.partition:
@@ -151,14 +151,16 @@ class TransactionStatements(Family):
 
     @runs(st.LockDatabase)
     def _lock_database(self, statement: st.LockDatabase, text: str) -> None:
-        """Run LOCK DATABASE, for the open transaction or else for the session. This may wait."""
+        """Run LOCK DATABASE: take a SHARED_READ or EXCLUSIVE lock for the open transaction or else
+        for the session. Whether there is such a database is not checked. This may wait. Raise
+        AnalysisError if the name is in another catalog."""
         name = self._spark_databases.require_acid_name(statement.name, text)
         kind = LockType.EXCLUSIVE if statement.exclusive else LockType.SHARED_READ
         self._acquire_locks([LockComponent(kind, name)], text)
 
     def _acquire_locks(self, locks: Sequence[LockComponent], text: str) -> None:
         """Acquire locks for the open transaction, or for the session if there is no transaction.
-        This waits while others hold conflicting locks."""
+        This waits while others hold conflicting locks. Raise the errors of ``_session_locks``."""
         if self._transactions.current is not None:
             self._transactions.current.txn.lock(locks, agent_info=text)
         else:
@@ -194,7 +196,7 @@ class TransactionStatements(Family):
         """Return the locks that the session holds outside of transactions.
 
         Raises:
-            TxnError: A transaction is open.
+            TxnError: A transaction or ``acid.snapshot()`` is open.
             UnsupportedError: The metastore keeps no locks of sessions.
         """
         self._transactions.require_autocommit(label)
@@ -227,8 +229,8 @@ class TransactionStatements(Family):
 
     @runs(st.AbortTransactions)
     def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
-        """Run ABORT TRANSACTIONS, which may be those of other sessions. The number of a transaction
-        that is unknown or has ended is no error."""
+        """Run ABORT TRANSACTIONS, which may be those of other sessions, and return a receipt with
+        the text alone. The number of a transaction that is unknown or has ended is no error."""
         for txn_id in statement.txn_ids:
             # As in Hive, the number of a transaction that is unknown or has ended is no error.
             try:

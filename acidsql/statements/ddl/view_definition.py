@@ -40,8 +40,10 @@ class ViewDefinitions:
     def define_view(
         self, statement: st.CreateView | st.AlterView, text: str, name: TableName
     ) -> Table:
-        """Return the view that CREATE VIEW would make, or the view after ALTER VIEW, with the
-        query's text, columns and settings. Nothing is stored, and no job runs.
+        """Return the view that CREATE VIEW would make, or the view after ALTER VIEW: a ``Table``
+        without a location, with the query's columns, its text (as written, and with full names),
+        and, as properties, the confs that its meaning depends on. Nothing is stored, and no job
+        runs.
 
         Raises:
             SqlError: The query is wrong, has a parameter or a column without a name, needs
