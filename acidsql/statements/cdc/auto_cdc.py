@@ -140,7 +140,8 @@ class AutoCdcStatements:
         locks: Iterable[LockComponent],
     ) -> DataFrame:
         """Return EXPLAIN as one row of text: the rules by which records are applied, ``locks``, and
-        the plan of the query that decides about the folded records. Nothing is written or locked.
+        the plan of the query that joins the folded records with both tables and decides, although
+        the statement may decide otherwise (``strategies``). Nothing is written or locked.
         """
         assert isinstance(prepared, PreparedCdc)
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
@@ -199,8 +200,8 @@ class AutoCdcStatements:
         return pending
 
     def lock_targets(self, targets: Sequence[Table]) -> None:
-        """Lock, for the open transaction, the targets of later statements before anything is read.
-        An empty list takes no lock.
+        """Take an EXCL_WRITE lock on each target of later statements, for the open transaction,
+        before anything is read. An empty list takes no lock.
 
         The snapshot is taken after the locks (I6: lock, then look), so the transaction waits for
         other appliers of these tables.

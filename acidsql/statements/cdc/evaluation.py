@@ -51,7 +51,8 @@ class Evaluator:
         rows into the driver, more by a job into temporary files. Return the rows from there.
 
         If ``demands`` are given and all rows are literals, later steps may evaluate them again.
-        ``demands``: which rows the query needs of its views; {}: all.
+        ``demands``: which rows the query needs of its views; {}: all. If a table is too large to be
+        broadcast, another query of the same rows is evaluated (``Events.otherwise``).
         """
         (query,) = part.queries
         few_rows = self.context.txns.settings.driver_row_limit

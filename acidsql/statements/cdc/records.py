@@ -107,8 +107,10 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
 def check_decisions(
     prepared: PreparedCdc, decisions: EvaluatedRows, counts: Mapping[str, int]
 ) -> Tally:
-    """Count the decisions about the records, and refuse a target with two rows of one key before
-    any table is changed. Jobs may run. ``counts``: those of ``check_records``.
+    """Count the decisions about the records, and refuse a target with two rows of one key of the
+    records before any table is changed. Such keys are only looked for if a decision has found two
+    rows, there are more or fewer decisions than records tell, or a record truncates. Jobs may run.
+    ``counts``: those of ``check_records``.
 
     Raises:
         ConstraintError: AUTOCDC_TARGET_KEY_NOT_UNIQUE, with a few keys.

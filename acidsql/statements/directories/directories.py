@@ -12,7 +12,8 @@ from acidsql.storage.files.filesystem import real_location
 
 def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
     """Refuse INSERT OVERWRITE DIRECTORY into a table's directory, a directory inside of it, or one
-    around it. ``text`` may be any statement; others are never refused.
+    around it. ``text`` may be any statement; others are never refused, nor is a path that cannot be
+    resolved.
 
     A dropped table's directory counts until it is deleted: the cleaner would delete new files.
 

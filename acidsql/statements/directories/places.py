@@ -87,7 +87,8 @@ def normalized_location(location: str, *, may_be_link: bool = False) -> str:
 
 
 def has_moved_away(location: str) -> bool:
-    """Whether the directory belongs to a table that has moved to another metastore."""
+    """Whether the directory belongs to a table that has moved to another metastore: whether it has
+    the label file that the move has written."""
     return filesystem_for(location).exists(f"{location}/{MOVED_FILE}")
 
 
@@ -240,7 +241,8 @@ class Places:
         fs.sync_directory(table.location.rpartition("/")[0])
 
     def child_directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
-        """Return the paths of the directories that are inside these partition directories now."""
+        """Return the paths of the directories directly inside these partition directories now,
+        without files. A partition directory that is missing has none."""
         fs = filesystem_for(table.location)
         return [
             entry.path
@@ -276,7 +278,7 @@ class Places:
 
     def check_full_acid(self, table: Table, partitions: Sequence[Partition]) -> None:
         """Check that readers of full-ACID tables would find the same rows in an insert-only
-        table's files.
+        table's files. ``partitions``: its partitions; not looked at for an unpartitioned table.
 
         Raises:
             CatalogError: There is a file that readers of full-ACID tables would read otherwise.
@@ -417,9 +419,9 @@ def _misfit_reason(file_columns: Sequence[tuple[str, str]], table: Table) -> str
 
 
 def _is_readable_as(file_type: HiveType, table_type: HiveType) -> bool:
-    """Whether values of a file's type can be read as the table's type.
-
-    Struct fields are matched by name.
+    """Whether values of a file's type can be read as the table's type: types that are not nested by
+    the rules of assignment, nested ones if all their parts can be. Struct fields are matched by
+    name, and the file may lack some or have more.
     """
     if file_type.kind != table_type.kind or not table_type.children:
         return can_assign(file_type, table_type)

@@ -148,9 +148,9 @@ class TableChecks(Family):
     def _committed_files(
         self, table: Table, visible_write_ids: ValidWriteIdList
     ) -> dict[int, CommittedFiles]:
-        """Return how many files and bytes each visible write id committed, by write id. Write ids
-        up to the last drop of a partition are left out, as files are gone; {} if the metastore
-        keeps no versions."""
+        """Return how many files and bytes each visible write id committed, and to how many
+        partitions at least, by write id. Write ids up to the last drop, rename or repair of a
+        partition are left out, as files are gone; {} if the metastore keeps no versions."""
         if not self._metastore.abilities.keeps_versions:
             return {}
         versions = self._metastore.versions(table.name)

@@ -56,9 +56,10 @@ class CompactionStatements(Family):
 
     @runs(st.CompactTable)
     def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
-        """Run ALTER TABLE … COMPACT: queue a compaction of each partition and, if the statement has
-        AND WAIT, wait until all have ended; this session runs them if no other worker does. The
-        receipt has a note for each of the first ten.
+        """Run ALTER TABLE … COMPACT: queue a compaction of each partition that PARTITION means, or
+        of all, and, if the statement has AND WAIT, wait until all have ended; this session runs
+        them if no other worker does. The receipt has a note for each of the first ten: number,
+        state and message.
 
         Raises:
             AnalysisError: PARTITION names no partition.
@@ -161,7 +162,8 @@ class CompactionStatements(Family):
             )
 
     def explain(self, statement: st.CompactTable, text: str) -> DataFrame:
-        """Return what ALTER TABLE … COMPACT would do now, as one row of text. Nothing is queued."""
+        """Return what ALTER TABLE … COMPACT would do now, as one row of text, which has a part for
+        each partition. Nothing is queued."""
         table, partitions = self._table_and_partitions(statement, text)
         snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
         plan_texts = [

@@ -210,8 +210,9 @@ def _add_file_facts(
     health: Health, files: Sequence[FoundFile], write_ids: ValidWriteIdList
 ) -> Health:
     """Return a copy of ``health`` with what the files tell: rows, bytes, and numbers of directories
-    and files that readers see, and the bytes of obsolete ones. Footers are read. If they do not
-    tell the rows, the rows are None, and ``problem`` says why."""
+    and files that readers see, and the bytes of obsolete ones. Originals count to ``base_bytes``,
+    but not to ``bases``. Footers are read. If they do not tell the rows, or readers pass a file
+    over, the rows are None, and ``problem`` says why."""
     visible_files = [file for file in files if file.state == "visible"]
     data_files = [file for file in visible_files if file.file is not None]
     sizes = dict.fromkeys(_KINDS, 0)
@@ -295,8 +296,8 @@ def _add_outlook(
     outlook: Outlook,
 ) -> Health:
     """Return a copy of ``health`` with the oldest transaction that is open on the partition, with
-    what keeps its obsolete files from being deleted and since when, and with the next compaction
-    (None: none is due) and the reason."""
+    what keeps its obsolete files from being deleted and since when (None without such files), and
+    with the next compaction (None: none is due; else its type in lower case) and the reason."""
     if (txn := outlook.oldest_txn(table.name, partition)) is not None:
         health = replace(health, oldest_txn=txn.txn_id, oldest_txn_since=_timestamp(txn.started_ms))
     states = frozenset(file.state for file in files if file.bytes) & _OBSOLETE

@@ -49,7 +49,8 @@ class HistoryStatements(Family):
         ``limit``: at most so many rows; None: all.
 
         Versions that the metastore has forgotten, or that others wrote, come from the names of
-        directories, and have NULLs.
+        directories, and have NULLs in all columns but ``version`` and ``isAvailable``. A compaction
+        has no version; it comes before the versions that it covers.
         """
         versions = self._metastore.versions(table.name)
         if limit is not None:
@@ -101,8 +102,8 @@ class HistoryStatements(Family):
         return self._metastore.oldest_version(table.name)
 
     def _write_ids_on_disk(self, table: Table) -> set[int]:
-        """Return the visible write ids that a directory's name tells, also of obsolete directories.
-        A directory of several write ids, as a compaction makes, is left out."""
+        """Return the visible write ids that the names of a table's directories tell, also of
+        obsolete directories. A delta of several write ids, as a compaction makes, is left out."""
         listings, visible = self._table_rows.list_files(
             table, self._transactions.read_snapshot([table.name])
         )
@@ -127,8 +128,9 @@ class HistoryStatements(Family):
 
 
 def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
-    """Return the row of a compaction in DESCRIBE HISTORY. It has no version: the table has the same
-    rows as before."""
+    """Return the row of a compaction in DESCRIBE HISTORY: time (in UTC), operation, such as
+    ``COMPACT MAJOR``, a text about it, and transaction; all else is None. It has no version: the
+    table has the same rows as before."""
     partition_text = "" if entry.partition is None else f" of {entry.partition}"
     return (
         None,

@@ -107,8 +107,8 @@ class TableRepairs(TableChecks):
 
     def _plan_repair(self, table: Table) -> _RepairPlan:
         """Compare the table's directories with the metastore, and return which repairs are
-        possible, with reasons for partitions that must stay as they are. Footers may be read;
-        nothing is changed."""
+        possible, with reasons for partitions that must stay as they are. If all of several
+        partitions lack their directories, all stay. Footers may be read; nothing is changed."""
         checking, findings = self.check_directories(table)
         findings_by_condition: dict[str, dict[str, Finding]] = {}
         for finding in findings:
@@ -186,8 +186,9 @@ class TableRepairs(TableChecks):
 
     def _repair_catalog(self, table: Table, plan: _RepairPlan) -> _RepairPlan:
         """Drop and add the plan's partitions in the catalog, in a transaction under the table's
-        EXCLUSIVE lock. Return the plan that was carried out, which is made anew under the lock;
-        ``plan`` itself if it has nothing to drop or add."""
+        EXCLUSIVE lock; the table's history notes it as REPAIR TABLE. Return the plan that was
+        carried out, which is made anew under the lock; ``plan`` itself, without a transaction, if
+        it has nothing to drop or add."""
         if not plan.partitions_to_drop and not plan.partitions_to_add:
             return plan
         name = table.name

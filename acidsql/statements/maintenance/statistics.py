@@ -44,8 +44,9 @@ class StatisticsStatements(Family):
     @runs(st.AnalyzeTable)
     def _analyze_table(self, statement: st.AnalyzeTable, text: str) -> Receipt:
         """Run ANALYZE TABLE under a read lock, and note the statistics in the metastore. A job
-        reads the rows, unless the statement says NOSCAN. The counts are a note in the receipt. A
-        wrong column raises AnalysisError or UnsupportedError before a transaction begins."""
+        reads the rows, unless the statement says NOSCAN. The receipt has no counts, but one note:
+        rows (without NOSCAN) and bytes. A wrong column raises AnalysisError or UnsupportedError
+        before a transaction begins."""
         table = self._names.require_table(statement.name, text)
         _columns_to_analyze(table, statement, text)  # raises before a transaction is opened
         with self._locked_transaction(text, read_lock(table.name)) as txn:
@@ -93,8 +94,9 @@ class StatisticsStatements(Family):
     def _count_statistics(
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
     ) -> AnalyzedStatistics:
-        """Count a table's bytes and files; with ``reads_rows`` also, in one job, its rows and the
-        facts about these columns."""
+        """Count the bytes and files that a snapshot reads of a table; with ``reads_rows`` also, in
+        one job, its rows and the facts about these columns (``_fact_columns``). Without it the
+        result has no rows and no facts. Nothing is stored."""
         snapshot = txn.snapshot([table.name])
         listings, write_ids = self._rows.list_files(table, snapshot)
         sizes = [file.size for listing in listings for file in (*listing.data, *listing.deletes)]

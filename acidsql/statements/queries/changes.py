@@ -325,8 +325,9 @@ def _moment_text(when: PointInTime | None) -> str:
 def _pair_updates(
     rows: DataFrame, table: Table, keys: Sequence[str], *, by_version: bool
 ) -> DataFrame:
-    """Turn the deletion and the insertion of one key (with ``by_version``, in one version) into the
-    two images of an update. Rows of other keys, or with a NULL in their key, stay as they are.
+    """Return the changes, lazily, in which the deletion and the insertion of one key (with
+    ``by_version``, in one version) are the two images of an update. Rows of other keys, or with a
+    NULL in their key, stay as they are. ``_change_type`` is the first column; the others follow.
 
     If a key has two deletions or two insertions, the result raises an error when it is read.
     """

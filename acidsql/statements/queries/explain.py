@@ -108,8 +108,9 @@ class _PlannedFile:
 
 
 def _locks_section(locks: Iterable[LockComponent]) -> str:
-    """Return the section of EXPLAIN about the locks that a statement would take, a line for each
-    different lock; "" without locks."""
+    """Return the section of EXPLAIN about the locks that a statement would take: a heading, then a
+    line for each different lock, such as ``SHARED_READ on db.t partition p=1``; "" without
+    locks."""
     lines = []
     for lock in locks:
         locked_object = (
@@ -215,8 +216,9 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
 
 
 def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) -> list[_PlannedFile]:
-    """Return those of a table's files that a plan reads: row files, and the delete files of the
-    same partitions and buckets. All files if ``scans`` is None."""
+    """Return those of a table's files that a plan reads, in their order: row files, and the delete
+    files that the plan opens or, if it does not name them, those of the same partitions and
+    buckets. All files if ``scans`` is None."""
     if scans is None:
         return list(files)
     row_files = {file for file in files if not file.has_deletes and _is_read_by_plan(file, scans)}

@@ -153,9 +153,10 @@ class Filler:
         )
 
     def events(self, query: EventQuery, views: Views, statement_text: StatementText) -> Events:
-        """Return the lazy events of a query over filled views. If MERGE's source is small, they
-        come from a reduced query, which reads only the target rows that have partners; this may
-        change the source's view in ``views``.
+        """Return the lazy events of a query over filled views. If MERGE's source is small and fast
+        paths are on, they come from a reduced query, which reads only the target rows that have
+        partners, and ``Events.otherwise`` makes them from the full query; this may change the
+        source's view in ``views``. In all other cases they come from the full query alone.
 
         Raises:
             SqlError: Spark cannot analyse the query; the error points into the user's text.

@@ -99,8 +99,9 @@ class SparkStatements:
         self, statement_text: StatementText, args: Args, glance: Glance
     ) -> DataFrame:
         """Run a statement in which no query reads a table. Raise an error if it names an ACID
-        table, which Spark's statement cannot change. A DROP of what does not exist is an error or,
-        if the setting ``ignores_missing`` is on, has an empty result."""
+        table, which Spark's statement cannot change. A DROP, without IF EXISTS, of what Spark does
+        not have is an error or, if the setting ``ignores_missing`` is on, has an empty result; of a
+        plain table of the metastore it is always an error."""
         text, double_quoted = statement_text.text, statement_text.double_quoted
         is_in_spark = self._names.is_in_spark
         need_relations(text, double_quoted=double_quoted)
@@ -114,8 +115,8 @@ class SparkStatements:
         return self._run_verbatim(text, args)
 
     def _run_over_frames(self, text: Text, statement_text: StatementText) -> DataFrame:
-        """Run ``text``, a statement that names DataFrames but no ACID tables. Errors point into the
-        user's text."""
+        """Run ``text``, a statement that names DataFrames but no ACID tables; a query is returned
+        lazily. Errors point into the user's text."""
         with lower.mapped_errors(text), jvm.changed_conf(self._spark, _KEPT_PLANS):
             return settle(self._run_verbatim(text.sql, statement_text.args))
 

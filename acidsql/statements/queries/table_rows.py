@@ -76,7 +76,7 @@ class TableRows:
         few: int = 0,
     ) -> DataFrame:
         """Return the rows of one stand-in, lazily, with its virtual columns. Its files are listed
-        immediately.
+        immediately. A plain table is read as it is now, whatever the other arguments say.
 
         Args:
             standin: The stand-in, of an ACID table or a plain one.

@@ -11,8 +11,9 @@ from acidsql.storage.columns import quote, quoted_path
 
 
 def create_statement(table: Table) -> str:
-    """Return a CREATE statement of a table or view, with its full name, but without its LOCATION. A
-    NOT NULL stands beside its column."""
+    """Return a CREATE statement of a table or view, with its full name and its properties (of a
+    view only those that the user has set), but without its LOCATION. A NOT NULL stands beside its
+    column."""
     if table.view is not None:
         return _create_view(table, table.view)
     elements = [_column_sql(column, table) for column in table.columns]
@@ -77,7 +78,8 @@ def _constraint_sql(constraint: Constraint) -> str:
 
 def _constraint_definition(constraint: Constraint) -> str:
     """Return the SQL of a constraint without its name, such as ``UNIQUE (a) DISABLE NOVALIDATE``.
-    NOT NULL does not name its column."""
+    DISABLE NOVALIDATE stands there if it is not enforced; RELY or NORELY, if it is relied on but
+    not enforced, or the reverse. NOT NULL does not name its column."""
     words = [constraint.kind.value]
     if constraint.kind is ConstraintKind.CHECK:
         words.append(f"({constraint.condition})")
@@ -94,8 +96,8 @@ def _constraint_definition(constraint: Constraint) -> str:
 
 
 def _column_sql(column: Column, table: Table) -> str:
-    """Return a column's definition for CREATE TABLE: name, type, NOT NULL (enforced, or as a named
-    constraint of the table), DEFAULT and COMMENT."""
+    """Return a column's definition for CREATE TABLE: name in backticks, type, NOT NULL (enforced,
+    or as a named constraint of the table), DEFAULT and COMMENT."""
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"

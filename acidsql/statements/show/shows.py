@@ -90,8 +90,10 @@ class ShowStatements(Family):
     @runs(st.ShowTables, st.ShowViews)
     def _show_tables(self, statement: st.ShowTables | st.ShowViews, text: str) -> DataFrame:
         """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
-        filtered by the pattern. SHOW TABLES also has the views and the session's temporary tables,
-        but not the tables that AUTO CDC has made beside others. Spark answers for another catalog.
+        filtered by the pattern: rows of ``namespace``, ``tableName`` (or ``viewName``),
+        ``isTemporary`` and ``catalog``. SHOW TABLES also has the views and the session's temporary
+        tables, but not the tables that AUTO CDC has made beside others. Spark answers for another
+        catalog.
 
         Raises:
             AnalysisError: There is no such database.
@@ -177,8 +179,9 @@ class ShowStatements(Family):
 
     @runs(st.ShowTableProperties)
     def _show_table_properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:
-        """Run SHOW TBLPROPERTIES of a table or view. For a key that is missing, the value is a
-        message, as in Spark."""
+        """Run SHOW TBLPROPERTIES of a table or view: a row of key and value for each property,
+        sorted by key, or only for the stated key. If this key is missing, the value is a message,
+        as in Spark."""
         table = self._names.require_table_or_view(statement.name, text)
         rows = sorted(table.properties.items())
         if statement.key is not None:
@@ -291,9 +294,9 @@ class ShowStatements(Family):
 
     @runs(st.ShowLocks)
     def _show_locks(self, statement: st.ShowLocks, text: str) -> DataFrame:
-        """Run SHOW LOCKS of all tables, a database, or a table with its partitions, in Hive's
-        columns; granted and waiting ones, sorted by state, then strength. EXTENDED has no effect,
-        as in Hive's DbTxnManager."""
+        """Run SHOW LOCKS of all tables, a database, or a table with its partitions (with PARTITION:
+        only of those that it means), in Hive's columns, all texts; granted and waiting ones, sorted
+        by state, then strength. EXTENDED has no effect, as in Hive's DbTxnManager."""
         table = None if statement.name is None else self._names.require_table(statement.name, text)
         database = statement.database and self._spark_databases.require_acid_name(
             statement.database, text
@@ -389,8 +392,8 @@ def _dropped_table(name: TableName, partitions: Sequence[str]) -> Table:
 def _is_like(name: str, pattern: str | None) -> bool:
     """Whether a name matches a pattern of Hive's, whatever the case; None matches all.
 
-    In a pattern, ``*`` and ``%`` stand for any text, ``?`` for one character, and ``|`` separates
-    choices. The whole name must match.
+    In a pattern, ``*`` and ``%`` stand for any text, ``?`` for one character, ``[…]`` for one of
+    some characters, and ``|`` separates choices. The whole name must match.
     """
     if pattern is None:
         return True
