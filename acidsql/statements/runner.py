@@ -141,8 +141,8 @@ class Runner:
 
     def _run(self, text: str, args: Args) -> DataFrame:
         """Parse a text, and hand the statement to the object that runs its kind. Return the rows,
-        which are empty or counts if the statement only changes something. A statement of Spark's
-        runs with the user's own confs, any other with the confs that acidsql's SQL needs.
+        which are empty or counts if the statement only changes something. A statement of acidsql's
+        runs under the confs that composed SQL needs; afterwards the session has its own again.
 
         Raises:
             TxnError: Another thread opened the session's transaction, temporary tables were lost,

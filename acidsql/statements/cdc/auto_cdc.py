@@ -339,8 +339,8 @@ class AutoCdcStatements:
 
 
 def _with_tally(statement_receipt: Receipt, prepared: PreparedCdc, tally: Tally) -> Receipt:
-    """Return a statement's receipt with the counts of the target alone, and with notes about the
-    records."""
+    """Return a copy of a statement's receipt with the counts of the target alone, by the tally,
+    and, in the place of its notes, the tally's text and ``_order_warnings``."""
     target = str(prepared.queries[0].table.name)
     counts = tally.counts(target, statement_receipt.write_ids.get(target))
     notes = (str(tally), *_order_warnings(prepared))

@@ -55,6 +55,8 @@ class Tally:
         return sum(self.acts.values()), self.state_rows
 
     def __str__(self) -> str:
+        """The tally for a receipt, such as ``3 records, 1 stale, 1 duplicate``, without stale ones
+        or duplicates if there are none."""
         parts = [f"{self.records:,} record{'s' * (self.records != 1)}"]
         parts += [f"{self.stale:,} stale"] if self.stale else []
         parts += [f"{self.duplicates:,} duplicate"] if self.duplicates else []
@@ -169,7 +171,7 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
 
 
 def _count_decisions(decisions: EvaluatedRows) -> Tally:
-    """Count the decisions of AUTO CDC, and the records that they are about, by kind. A job runs
+    """Return the tally of AUTO CDC's decisions, and of the records that they are about. A job runs
     unless the decisions are few."""
 
     def one_if(condition: str) -> str:

@@ -114,7 +114,8 @@ def choose_strategy(
 
 
 def _is_first_load(prepared: PreparedCdc, snapshot: Snapshot, tables: TableRows) -> bool:
-    """Whether the state table has no visible write, and the target has no files."""
+    """Whether the state table has no visible write, and a reader of the snapshot finds no files of
+    rows in the target; files of delete events do not count."""
     if snapshot.write_ids[prepared.state.name].is_any_valid:
         return False
     listings, _ = tables.list_files(prepared.queries[0].table, snapshot)

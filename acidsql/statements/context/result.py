@@ -157,7 +157,8 @@ def receipt(
     in_block: int = 0,
 ) -> Receipt:
     """Make the receipt of a statement from what it published in each table: one ``Counts`` for each
-    pair in ``published``."""
+    pair in ``published``, the sums of their files and bytes, and all of their directories. The
+    receipt has no notes."""
     return Receipt(
         statement,
         tuple(

@@ -66,7 +66,8 @@ class SparkDatabases:
         return self._metastore.get_database(name.parts[-1].lower()) is not None
 
     def is_catalog(self, name: str) -> bool:
-        """Whether a catalog of this name is configured in the Spark session."""
+        """Whether the Spark session has a catalog of this name: its own (``spark_catalog``), or one
+        that a conf ``spark.sql.catalog.<name>`` configures. The case of letters matters."""
         return (
             name == jvm.OWN_CATALOG
             or self._spark.conf.get(f"spark.sql.catalog.{name}", None) is not None

@@ -184,7 +184,8 @@ def _column_position(
 def _changed_column(
     table: Table, old: Column, change: ColumnChange, text: str, type_of: TypeOf
 ) -> Column:
-    """Return a column as a change makes it: its name, type, comment, DEFAULT and nullability.
+    """Return a column as a change makes it: its name in lower case, type, comment, DEFAULT and
+    nullability. What the change does not state stays as it is.
 
     Raises:
         AnalysisError: The type is unknown, or the DEFAULT does not fit it.
@@ -228,7 +229,8 @@ def _replaced_columns(
     table: Table, statement: ReplaceColumns, text: str, type_of: TypeOf
 ) -> list[Column]:
     """Return all data columns of a table after REPLACE COLUMNS. As in Hive, the old columns keep
-    their positions, and new columns may follow.
+    their positions, and new columns may follow. NOT NULL of an old column stays, and so does its
+    DEFAULT if the statement gives it none; its comment does not.
 
     Raises:
         AnalysisError: A type is unknown, or a name is there twice.

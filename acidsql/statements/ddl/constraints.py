@@ -302,8 +302,8 @@ class _Binder:
         """Return the SQL of a CHECK's condition, with names in backticks. Raise AnalysisError if it
         is no BOOLEAN, has a subquery, an aggregate, a window or a generator function, or may have
         another value each time or in another session; SqlError if Spark cannot analyse it. Spark
-        analyses the condition as a WHERE over the table's columns; what Spark does not refuse there
-        is allowed."""
+        analyses the condition over the table's columns: its errors tell aggregate, window and
+        generator functions."""
         double_quoted = has_double_quoted_names(self.context.spark, self.text)
         edits = backtick_edits(self.text, place, double_quoted=double_quoted)
         condition = Text(self.text, edits).verbatim(place)

@@ -148,9 +148,9 @@ def _default_text(
 def define_table_like(
     source: Table, statement: CreateTable, text: str, name: TableName, location: str
 ) -> Table:
-    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns, layout,
-    comment and properties, unless the statement states others, but without its constraints. NOT
-    NULL and DEFAULT of a column stay. Nothing is created.
+    """Return the table that ``CREATE TABLE … LIKE`` defines: with the source's columns (also their
+    enforced NOT NULL and DEFAULT), layout and comment, but without its constraints. The properties
+    and the file format are the statement's, before the source's. Nothing is created.
 
     Raises:
         AnalysisError: A property is wrong: of an unknown kind, misspelt, or with an impossible

@@ -59,9 +59,10 @@ class DatabaseStatements(Family):
     @runs(st.DropDatabase)
     def _drop_database(self, statement: st.DropDatabase, text: str) -> None:
         """Run DROP DATABASE in both catalogs, Spark's last: if the metastore refuses, nothing is
-        dropped. The directories of its tables are deleted. A database of another catalog is left to
-        Spark. Raise CatalogError if there is no such database, without IF EXISTS, or it is not
-        empty, without CASCADE."""
+        dropped. An EXCLUSIVE lock on the ACID database is taken; the directories of its tables are
+        deleted, and the session forgets its temporary tables there. A database of another catalog
+        is left to Spark. Raise CatalogError if there is no such database, without IF EXISTS, or it
+        is not empty, without CASCADE."""
         if self._spark_databases.is_elsewhere(statement.name):
             self._spark.sql(text)
             return

@@ -294,8 +294,8 @@ def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
 
 
 def check_kind(kind: str, text: str, span: Span) -> None:
-    """Raise AnalysisError for a value of ``transactional_properties`` that Hive does not know.
-    ``kind`` is in lower case."""
+    """Raise AnalysisError for a value of ``transactional_properties`` other than ``default`` (full
+    ACID) and ``insert_only``. ``kind`` is in lower case."""
     if kind not in TRANSACTIONAL_KINDS:
         raise AnalysisError(
             f"'{TRANSACTIONAL_PROPERTIES}' is '{TRANSACTIONAL_KINDS[0]}' (full ACID) or "

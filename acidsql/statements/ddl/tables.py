@@ -199,9 +199,10 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.DropTable)
     def _drop_table(self, statement: st.DropTable, text: str) -> Receipt | None:
-        """Run DROP TABLE: drop the table, AUTO CDC's tables beside it, and their directories. If
-        the table was dropped between the look-up and the lock, return None with IF EXISTS, and
-        raise CatalogError without it. Files that cannot be deleted are only logged."""
+        """Run DROP TABLE: drop the table, AUTO CDC's tables beside it, and their directories, under
+        EXCLUSIVE locks on all of them; for one of AUTO CDC's tables also on its target. If the
+        table was dropped between the look-up and the lock, return None with IF EXISTS, and raise
+        CatalogError without it. Files that cannot be deleted are only logged."""
         name = self._names.require_table(statement.name, text, at_a_glance=True).name
         with self._temporary.track(name), self._locked_transaction(text, *drop_locks(name)) as txn:
             if statement.if_exists and acid_table(self._metastore.glance(name)) is None:
@@ -461,8 +462,8 @@ class TableStatements(ConstraintStatements):
 
     def _location(self, statement: st.CreateTable, name: TableName) -> str:
         """Return the directory of a new table: its LOCATION, or a directory with the table's name
-        in the database's. Nothing is made. Raise CatalogError if there is no such database, or the
-        LOCATION cannot be used."""
+        in the database's. Nothing is made. Raise CatalogError if the LOCATION cannot be used or,
+        without LOCATION, if there is no such database."""
         if statement.location is not None:
             return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)

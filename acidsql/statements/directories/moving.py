@@ -340,7 +340,8 @@ def _require_supported_types(table: Table) -> None:
 
 
 def _require_keys_kept(table: Table, store: Metastore) -> None:
-    """Raise UnsupportedError if the table has a key, and the metastore keeps no keys."""
+    """Raise UnsupportedError if the table has a PRIMARY KEY, UNIQUE or FOREIGN KEY, and the
+    metastore keeps no keys."""
     keys = [
         constraint
         for constraint in table.constraints

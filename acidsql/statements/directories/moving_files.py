@@ -83,7 +83,8 @@ def require_settled_files(
 
 def refuse_zstd(table: Table, partitions: Sequence[Partition], snapshot: Snapshot) -> None:
     """Raise UnsupportedError if a snapshot reads an ORC file in ZSTD, which Hive 3 does not. This
-    opens each file's footer."""
+    opens each file's footer; files of 0 bytes are passed over. A table of another format is not
+    checked."""
     if table.file_format != ORC:
         return
     fs = filesystem_for(table.location)

@@ -44,9 +44,9 @@ class PartitionRenames(Family):
     def _rename_partition(self, statement: st.RenamePartition, text: str) -> Receipt:
         """Run RENAME TO PARTITION in a transaction of its own, under the table's EXCLUSIVE lock: an
         UPDATE moves the rows, the commit drops the old partition, and then its directories are
-        deleted. Return the receipt, which counts the moved rows as updated. Raise AnalysisError if
-        there is no old partition or the new one exists already, UnsupportedError if a partition
-        column's type has several texts for one value."""
+        deleted. Return the receipt of the UPDATE. Raise AnalysisError if there is no old partition
+        or the new one exists already, UnsupportedError if a partition column's type has several
+        texts for one value."""
         table = self._names.require_table(statement.name, text, at_a_glance=True)
         old_and_new = self._old_and_new_partitions(table, statement, text)
         update_statement, statement_text, prepared = self._moving_update(table, *old_and_new)

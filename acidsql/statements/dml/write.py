@@ -130,8 +130,8 @@ class Writer:
         self, txn: Txn, prepared: PreparedStatement, views: Views, statement_text: StatementText
     ) -> Iterator[None]:
         """If several queries of a statement read one source (``prepared.source``), evaluate it
-        once, before the block, into temporary files beside the first target's. They exist as long
-        as the block runs; a DataFrame of them is put into ``views``. Otherwise only run the
+        once, before the block, into temporary files in the first target's directory. They exist as
+        long as the block runs; a DataFrame of them is put into ``views``. Otherwise only run the
         block."""
         if prepared.source is None:
             yield

@@ -341,9 +341,9 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
 
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
-    """Return why the next compaction is due: the reason of the first of ``due_parts`` (the
-    largest), and how many more there are. Without any, the reason that all ``parts`` have in
-    common, or that no partition needs one."""
+    """Return why the next compaction is due: the first of ``due_parts`` (the largest) with its
+    reason, and how many more there are, such as ``p=1: 12 deltas (and 3 more)``. Without any, the
+    reason that all ``parts`` have in common, or that no partition needs one."""
     if not due_parts:
         reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"

@@ -91,8 +91,9 @@ class TableRepairs(TableChecks):
         return self.findings_frame(sort_findings(findings))
 
     def _delete_unneeded(self, table: Table, plan: _RepairPlan) -> list[Finding]:
-        """Run the cleaner on the table, unless the plan has no directories to delete. Return a
-        finding for each of the plan's directories that is gone now."""
+        """Run the cleaner on the table, unless the plan has no directories to delete. The cleaner
+        deletes all that no reader can see any more, and perhaps not each of the plan's directories.
+        Return a finding for each of these that is gone now."""
         if not plan.deletable_directories:
             return []
         end_leases = self._txns.end_old_leases

@@ -73,8 +73,9 @@ class ShowStatements(Family):
 
     @runs(st.ShowDatabases)
     def _show_databases(self, statement: st.ShowDatabases, text: str) -> DataFrame:
-        """Run SHOW DATABASES: the ACID databases and Spark's, filtered by the pattern. A name that
-        both have is there twice; the column ``catalog`` tells them apart.
+        """Run SHOW DATABASES: the ACID databases and Spark's, sorted and filtered by the pattern,
+        in the columns ``namespace`` and ``catalog``. A name that both have is there twice; the
+        column ``catalog`` tells them apart.
 
         While another catalog than Spark's own is current, the rows are that catalog's namespaces.
         """
