@@ -1,5 +1,5 @@
 """Evaluates the queries of an AUTO CDC statement, each once, so that all later steps see the same
-rows."""
+rows. A demand is which rows of a view (in the place of a table) a query needs."""
 
 from __future__ import annotations
 

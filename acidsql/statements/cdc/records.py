@@ -1,4 +1,9 @@
-"""Checks the records of an AUTO CDC statement, and counts the decisions about them."""
+"""Checks the records of an AUTO CDC statement, and counts the decisions about them.
+
+The folded records are one row for each key: its newest record, in the columns ``k0``, ``k1`` … the
+key, and counts of its records. A decision says what such a record does to the target (``act``) and
+to the state table, which keeps order values beside the target (``note``).
+"""
 
 from __future__ import annotations
 

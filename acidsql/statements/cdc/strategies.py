@@ -1,6 +1,10 @@
 """The three ways in which AUTO CDC decides about its folded records.
 
-``choose_strategy`` chooses one of them, once the records are counted.
+The folded records are the newest record of each key, a row for each. A decision says what the
+record does to the target and to the state table, which keeps order values beside the target. The
+floor, in the state table's row with a NULL key, is the order value of the newest truncation. A
+stand-in is the view in the place of a table, and a demand which of its rows are needed.
+``choose_strategy`` chooses a way, once the records are counted.
 """
 
 from __future__ import annotations

@@ -1,5 +1,8 @@
 """Forgets old deletes of AUTO CDC, if the target says so (``plan/cdc/state``).
 
+The state table beside a target keeps the order values of deleted keys. The retention is the
+target's property ``acidsql.cdc.tombstone.retention``; without it nothing is forgotten.
+
 Old deletes are forgotten in a transaction of its own, after the transaction that has applied
 records. If it fails, the records stay applied, and a later attempt deletes the same rows.
 """

@@ -1,4 +1,8 @@
-"""The session's current transaction: where statements run, and whose snapshot reads see."""
+"""The session's current transaction: where statements run, and whose snapshot reads see.
+
+A lease is a transaction of the session's that only reads: while it is open, the cleaner deletes no
+file that DataFrames may still read.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Each statement takes its locks in a transaction of its own. A statement first changes the store,
 then the files. If the process dies in between, the next statement that needs the directory finishes
-the work.
+the work. Beside a target of AUTO CDC there may be a state table (of order values) and a pending
+table (of records that wait); both are dropped and renamed together with the target.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """CREATE VIEW and ALTER VIEW → the view, as the metastore keeps it.
 
 The metastore keeps the text of the query. So nothing in the query may belong to the session alone.
+A stand-in is a temporary view in the place of a table, here without rows, to analyse the query.
 """
 
 from __future__ import annotations

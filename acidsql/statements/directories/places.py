@@ -1,4 +1,8 @@
-"""The directories of tables: makes them, adopts existing files, deletes what was dropped."""
+"""The directories of tables: makes them, adopts existing files, deletes what was dropped.
+
+To adopt files is to make them a new table's rows, in their place. An original is a file in no base
+or delta, from the time before the table was ACID.
+"""
 
 from __future__ import annotations
 

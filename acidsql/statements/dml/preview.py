@@ -1,7 +1,8 @@
 """EXPLAIN CHANGES: the changes that a statement would make, without making them.
 
-The events come from the query whose rows the statement would write. Each event is shown with its
-row. A delete event has no values, so the events are joined with the target's rows.
+The events come from the query whose rows the statement would write: insert, delete and update
+events. Each event is shown with its row. A delete event has only a row id, no values, so the events
+are joined with the target's rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""The rows that RETURNING returns: lazy, over the files that the statement has written."""
+"""The rows that RETURNING returns: lazy, over the files that the statement has written.
+
+A lease is a transaction of the session's that only reads: while it is open, the cleaner deletes no
+file that the rows may need.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
 """*Do*, and the first part of *keep*: write the events of each query, then publish the files.
 
 The second part of *keep* is the commit, which ``runner`` calls. A multi-insert publishes the files
-of one target before it writes the events of the next target.
+of one target before it writes the events of the next target. The events of a query are the rows
+that it inserts, and the row ids of those that it deletes. The stand-ins that ``Filler`` fills are
+the views in the places of tables.
 """
 
 from __future__ import annotations

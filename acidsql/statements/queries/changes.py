@@ -1,4 +1,8 @@
-"""The changes of a table between two versions or times: ``Session.changes``, ``table_changes``."""
+"""The changes of a table between two versions or times: ``Session.changes``, ``table_changes``.
+
+A version is a write id of the table. ``ADDED`` are the columns that changes have behind the
+table's: ``_change_type``, the version, time and transaction of the commit, and ``row__id``.
+"""
 
 from __future__ import annotations
 
@@ -141,10 +145,10 @@ class ChangeFeed:
     def _changes_in_range(
         self, table: Table, change_range: ChangeRange, snapshot: Snapshot
     ) -> DataFrame:
-        """Return the changes of a table in a range, lazily: the table's columns, then the type,
-        version, time and transaction of each change. A deletion and an insertion of one key become
-        the two images of an update. Raise VersionNotFoundError, UnsupportedError or
-        SnapshotTooOldError if the range cannot be read."""
+        """Return the changes of a table in a range, lazily: the table's columns, then ``ADDED``. A
+        deletion and an insertion of one key become the two images of an update; without keys they
+        stay as they are. Raise VersionNotFoundError, UnsupportedError or SnapshotTooOldError if the
+        range cannot be read."""
         keys = change_keys(table, change_range.keys)
         need_row_ids(table)
         refuse_reserved_names(table)

@@ -1,4 +1,8 @@
-"""EXPLAIN: a statement's locks, the files that it reads of ACID tables, and Spark's plan."""
+"""EXPLAIN: a statement's locks, the files that it reads of ACID tables, and Spark's plan.
+
+A stand-in is the view in the place of a table. An original is a file in no base or delta, from the
+time before the table was ACID.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Fills the stand-ins of statements with the rows of a snapshot, and queries the filled views."""
+"""Fills the stand-ins of statements with the rows of a snapshot, and queries the filled views.
+
+A stand-in is a temporary view in the place of a table, a view or a call of ``table_changes`` in a
+statement's text. A demand is which of its rows and columns the statement needs; others may be left
+out. The events of a statement are the rows that it inserts, and the row ids of those that it
+deletes. A reduced query is MERGE's over only those rows of the target that have partners.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The statements that Spark runs, with stand-ins for the ACID tables that they read."""
+"""The statements that Spark runs, with stand-ins for the ACID tables that they read.
+
+A stand-in is a temporary view in the place of a table, over the rows that the statement sees.
+"""
 
 from __future__ import annotations
 

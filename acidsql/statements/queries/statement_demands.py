@@ -1,4 +1,9 @@
-"""Which rows a statement needs of its stand-ins: by its text, Spark's plan, and MERGE's source."""
+"""Which rows a statement needs of its stand-ins: by its text, Spark's plan, and MERGE's source.
+
+A stand-in is the view in the place of a table. A demand is which of its rows (a predicate) and
+columns a statement needs. ``ANYTHING`` is the predicate of all rows, ``EVERYTHING`` the demand for
+all rows and columns. An explicit demand is one that the caller gives.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""The rows, and the files, of one table in a snapshot or in an older version."""
+"""The rows, and the files, of one table in a snapshot or in an older version.
+
+A stand-in is the view in the place of a table in a statement; it may have virtual columns, such as
+``row__id``, and a demand says which of its rows are needed. A plain table is a table of the
+metastore that is not ACID; it has no versions.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The changes that RESTORE and REVERT TRANSACTION undo."""
+"""The changes that RESTORE and REVERT TRANSACTION undo.
+
+A version of a table is a write id. ``KEYS``: the parts of a row id, and the partition. The state
+table is a table beside a target of AUTO CDC; RESTORE of the target restores it, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The rows of a view of the metastore: its query, under its settings, with its columns."""
+"""The rows of a view of the metastore: its query, under its settings, with its columns.
+
+A stand-in is the temporary view that takes the place of a table or view in a statement's text. That
+of a view of the metastore has the view's query, over the stand-ins of what the view reads.
+"""
 
 from __future__ import annotations
 
