@@ -243,10 +243,11 @@ class Runner:
         return with_display(empty_frame(self._spark), result)
 
     def _replayed_result(
-        self, statement: st.Statement, statement_text: StatementText, receipt_of_first_run: Receipt
+        self, statement: st.Statement, statement_text: StatementText, skipped_receipt: Receipt
     ) -> DataFrame:
         """Return the result of a statement that is not run, because an earlier run has committed
-        it: no rows with RETURNING's columns, the earlier counts, or nothing.
+        it: no rows in RETURNING's columns; the counts of ``skipped_receipt``, all 0
+        (``replay_receipt``); or, if it has none, an empty DataFrame.
 
         A syntax error is raised, and each error if there is RETURNING. Other errors are ignored:
         tables may have changed since.
@@ -260,9 +261,9 @@ class Runner:
                 if isinstance(error, SqlSyntaxError) or getattr(statement, "returning", None):
                     raise
         if isinstance(statement, st.AutoCdc):
-            return self.auto_cdc.replay_counts_frame(receipt_of_first_run)
-        if receipt_of_first_run.counts:
-            return counts_frame(self._spark, receipt_of_first_run)
+            return self.auto_cdc.replay_counts_frame(skipped_receipt)
+        if skipped_receipt.counts:
+            return counts_frame(self._spark, skipped_receipt)
         return empty_frame(self._spark)
 
     def _literal_rules(self) -> LiteralRules | None:

@@ -203,8 +203,8 @@ class AutoCdcStatements:
         """Take an EXCL_WRITE lock on each target of later statements, for the open transaction,
         before anything is read. An empty list takes no lock.
 
-        The snapshot is taken after the locks (I6: lock, then look), so the transaction waits for
-        other appliers of these tables.
+        A later statement takes the snapshot (I6: lock, then look), so the transaction waits here
+        for other appliers of these tables.
 
         Raises:
             TxnError: No transaction is open, or a lock was not granted in time.

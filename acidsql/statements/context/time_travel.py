@@ -63,7 +63,7 @@ class TimeTravel:
         evaluates. Whether the version exists is not checked.
 
         Raises:
-            SqlError: Spark cannot evaluate the timestamp, or its value is no time.
+            SqlError: Spark cannot evaluate the timestamp, or cannot cast it to a time.
         """
         if (span := as_of.timestamp) is None:
             return PointInTime(version=as_of.version)
@@ -88,9 +88,9 @@ class TimeTravel:
         return PointInTime(timestamp_ms=time_ms)
 
     def _evaluate(self, span: Span, statement_text: StatementText) -> tuple[object, int | None]:
-        """Evaluate an expression of the statement by Spark. Return its value, and the value as a
-        time in milliseconds since the epoch, or None if it is no time. Raise SqlError if Spark
-        cannot."""
+        """Evaluate an expression of the statement by Spark. Return its value, and the
+        value as a time in milliseconds since the epoch, or None if Spark cannot cast it to
+        TIMESTAMP_LTZ. Raise SqlError if Spark cannot evaluate it."""
         text = Text(statement_text.text, placeholders(statement_text.text))
         text.raw("SELECT value, unix_millis(try_cast(value AS TIMESTAMP_LTZ)) FROM (SELECT ")
         text.user(span).raw(" AS value)")

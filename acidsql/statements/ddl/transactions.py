@@ -169,8 +169,8 @@ class TransactionStatements(Family):
     @runs(st.UnlockTable)
     def _unlock_table(self, statement: st.UnlockTable, text: str) -> None:
         """Run UNLOCK TABLE, which ends the session's locks on a table and its partitions or, with
-        PARTITION, on those partitions; the table may be dropped. Raise TxnError if a transaction is
-        open, or the session holds no such lock."""
+        PARTITION, on those partitions. Without PARTITION the table may be dropped already. Raise
+        TxnError if a transaction is open, or the session holds no such lock."""
         session_locks = self._session_locks("UNLOCK TABLE")
         name = self._names.qualify(statement.name.parts)  # the table may be gone
         if name is None or statement.partition:

@@ -249,7 +249,8 @@ class Move:
         )
 
     def _make_database(self) -> None:
-        """Create the new table's database, unless it exists.
+        """Create the new table's database, unless it exists, with the directory ``<name>.db`` in
+        that of the database ``default``.
 
         Its directory is never around the table's directory, because a Hive Metastore deletes the
         directory of a dropped database.
@@ -262,7 +263,8 @@ class Move:
 
     def _write_label(self, table: Table) -> None:
         """Write a label, a file in the table's directory that says that the table has moved to a
-        Hive Metastore; if the table moves away from there, delete the label.
+        Hive Metastore; if the table moves to another kind of metastore, delete the label if there
+        is one.
 
         Otherwise acidsql's own metastore would give the directory to a new table of the old name.
         """

@@ -259,9 +259,9 @@ class Places:
         """Delete these directories in this order, then the partition directories, and those above
         them, that are empty. ``partitions``: names below the table's directory.
 
-        No reader needs the directories any more. So an OSError is ignored, and what then stays is
-        only litter. If a partition directory is a link, only the link is deleted, and nothing
-        behind the link.
+        No reader needs the directories any more. So an OSError ends the method without an error,
+        and what then stays is only litter. If a partition directory is a link, only the link is
+        deleted; nothing behind a link on the path is.
         """
         fs = filesystem_for(table.location)
         links = [fs.first_link_on_path(table.location, partition) for partition in partitions]

@@ -185,9 +185,9 @@ def _old_values(rows: DataFrame, table: Table) -> dict[str, str]:
 
 
 def _join_old_rows(events: DataFrame, target: DataFrame, table: Table) -> DataFrame:
-    """Return the events, lazily, each with the values of the target row that has its row id, in
-    further columns whose names have the prefix ``_OLD``. They are NULL for an event without an old
-    row."""
+    """Return the events, lazily, each with the values and ``KEYS`` of the target row that has its
+    row id and partition, in further columns whose names have the prefix ``_OLD``. They are NULL for
+    an event without an old row."""
     values = {key: key for key in ew.KEYS} | _old_values(target, table)
     old_rows = jvm.select(
         target, *(f"{sql} AS {quote(_OLD + name)}" for name, sql in values.items())

@@ -95,7 +95,8 @@ def _is_selected(compaction: CompactionInfo, statement: ShowCompactions) -> bool
 
 
 def _compaction_texts(compaction: CompactionInfo) -> tuple[str, ...]:
-    """Return a compaction as the texts of a row of SHOW COMPACTIONS; `` --- `` for NULL."""
+    """Return a compaction as the texts of a row of SHOW COMPACTIONS; `` --- `` for NULL, but 0 for
+    transactions and a commit time that it does not have."""
     return tuple(
         _NULL if value is None else str(value)
         for value in (

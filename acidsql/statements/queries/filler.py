@@ -162,7 +162,9 @@ class Filler:
         """Return the lazy events of a query over filled views. If MERGE's source is small and fast
         paths are on, they come from a reduced query, which reads only the target rows that have
         partners, and ``Events.otherwise`` makes them from the full query; this may change the
-        source's view in ``views``. In all other cases they come from the full query alone.
+        source's view in ``views``. In all other cases they come from the full query, and
+        ``otherwise`` is None: also if all columns of the join are constants in the source, and
+        Spark broadcasts the target. ``Events.source`` is the source if it is read several times.
 
         Raises:
             SqlError: Spark cannot analyse the query; the error points into the user's text.

@@ -116,7 +116,8 @@ class WaitingRecords:
 
     def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
         """Return the existing pending tables beside the tables of these entries: target → pending
-        table. An entry whose sink names no tables means all targets of the metastore."""
+        table, sorted. An entry whose sink names no tables means all targets of the metastore. {} if
+        the metastore keeps no such tables."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
         targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
