@@ -41,7 +41,8 @@ ABILITIES_OF_3 = replace(
 class HiveMetastore:
     """Tables, transactions and locks of a Hive Metastore, shared with Hive and others.
 
-    Several threads may use an instance; each gets a connection.
+    Several threads may use an instance; each gets a connection. The methods of ``Metastore`` are
+    those of the parts: the instance has them as attributes, so a subclass cannot override them.
 
     Attributes:
         parts: The parts. Each has some of the methods, which ``Metastore`` describes.

@@ -132,9 +132,8 @@ class HiveTxns:
             try:
                 answer = self._server.call("allocate_table_write_ids", request)
             except MetastoreError:
-                self._numbers.heartbeat(
-                    txn_id
-                )  # raises if the transaction is not open: that is the reason
+                # Raises if the transaction is not open: that is the reason
+                self._numbers.heartbeat(txn_id)
                 raise
             own.write_ids[table] = answer.txnToWriteIds[0].writeId
         return own.write_ids[table]
