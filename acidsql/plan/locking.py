@@ -23,8 +23,9 @@ the WHERE of UPDATE or DELETE that only partition columns decide) and they are n
 store which partitions really changed. A SELECT takes no lock: its snapshot and the files that it
 reads stay as they are (I2).
 
-With ``hive.txn.xlock.write=false``, UPDATE, DELETE and MERGE take SHARED_WRITE instead of
-EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE without INSERT.
+With ``hive.txn.xlock.write=false``, UPDATE, DELETE, MERGE and INSERT … REPLACE take SHARED_WRITE
+instead of EXCL_WRITE. With ``acidsql.conflict.detection=row``, so do UPDATE, DELETE, and MERGE
+without INSERT.
 With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLUSIVE. A MERGE that
 only inserts takes the lock of a MERGE that updates, as with Hive's ``hive.txn.xlock.mergeinsert``:
 so two of them cannot both insert the same missing key. AUTO CDC, RESTORE and REVERT always take
@@ -66,8 +67,8 @@ def statement_locks(
     reads: Iterable[TableName],
     settings: Settings,
 ) -> list[LockComponent]:
-    """Return the locks of a statement that changes rows: on its targets, then on the tables it
-    reads.
+    """Return the locks of a statement that changes rows: those of `_target_locks` on each target,
+    in order, then a `read_lock` for each of ``reads``. A table that is both gets both.
 
     ``targets``: each event query with the names of the partitions that it may touch; None: any.
     """
@@ -80,25 +81,28 @@ def statement_locks(
 
 
 def read_lock(name: TableName) -> LockComponent:
-    """Return the lock on a table that a statement reads. The table cannot be dropped meanwhile."""
+    """Return the SHARED_READ lock (operation SELECT) on a table that a statement reads. The table
+    cannot be dropped meanwhile."""
     return LockComponent(LockType.SHARED_READ, name.database, name.name, operation=Operation.SELECT)
 
 
 def reserve_lock(name: TableName) -> LockComponent:
     """Return the EXCL_WRITE lock that reserves a table for changes by a later statement of the
-    transaction."""
+    transaction. Its operation is SELECT, as nothing has changed yet."""
     return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 
 def exclusive_lock(name: TableName, operation: Operation = Operation.NO_TXN) -> LockComponent:
-    """Return the lock of a statement that creates, alters, renames or drops a table."""
+    """Return the EXCLUSIVE lock on a table, of a statement that creates, alters, renames or drops
+    it."""
     return LockComponent(LockType.EXCLUSIVE, name.database, name.name, operation=operation)
 
 
 def drop_locks(name: TableName) -> list[LockComponent]:
-    """Return the exclusive locks of a statement that drops or renames a table. If its name is that
-    of a table which AUTO CDC makes beside a target (state or pending table), the target is locked,
-    too, because its properties may name the table (``acid.cdc``)."""
+    """Return the EXCLUSIVE locks of a statement that drops or renames a table: first the table's.
+    If its name ends like that of a table which AUTO CDC makes beside a target (state or pending
+    table), the target's follows, because its properties may name the table (``acid.cdc``). No table
+    is looked up, so the target need not exist."""
     target = target_name(name)
     return [exclusive_lock(table_name) for table_name in (name, target) if table_name is not None]
 
@@ -111,17 +115,19 @@ def database_lock(name: str) -> LockComponent:
 def insert_locks(
     name: TableName, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """Return the shared locks of a statement that adds rows to a table or to some partitions. If
-    these are None (any) or too many, the whole table is locked."""
+    """Return the locks (SHARED_READ, INSERT) of a statement that adds rows to a table or to some
+    partitions. If these are None (any) or more than `PARTITION_LOCKS_MAX`, the whole table is
+    locked; for no partitions there is no lock."""
     return _components(name, LockType.SHARED_READ, [Operation.INSERT], possible_partitions)
 
 
 def overwrite_locks(
     name: TableName, settings: Settings, possible_partitions: PossiblePartitions = None
 ) -> list[LockComponent]:
-    """Return the locks of a statement that replaces the rows of a table or of some partitions:
-    EXCLUSIVE with ``hive.txn.xlock.iow``, else EXCL_WRITE. If the partitions are None (any) or too
-    many, the whole table is locked."""
+    """Return the locks (operation OVERWRITE) of a statement that replaces the rows of a table or of
+    some partitions: EXCLUSIVE with ``hive.txn.xlock.iow``, else EXCL_WRITE. If the partitions are
+    None (any) or more than `PARTITION_LOCKS_MAX`, the whole table is locked; for no partitions
+    there is no lock."""
     kind = LockType.EXCLUSIVE if settings.xlock_iow else LockType.EXCL_WRITE
     return _components(name, kind, [Operation.OVERWRITE], possible_partitions)
 
@@ -132,8 +138,9 @@ def _components(
     operations: Iterable[Operation],
     possible_partitions: PossiblePartitions,
 ) -> list[LockComponent]:
-    """Return a lock component for each operation on each of the possible partitions; on the whole
-    table if these are None (any) or more than `PARTITION_LOCKS_MAX`."""
+    """Return a lock component for each operation on each of the possible partitions. The component
+    is on the whole table if the partitions are None (any) or more than `PARTITION_LOCKS_MAX`, and
+    for a partition named "". For no partitions return []."""
     are_few = possible_partitions is not None and len(possible_partitions) <= PARTITION_LOCKS_MAX
     return [
         LockComponent(lock_type, name.database, name.name, partition or None, operation)
@@ -150,9 +157,15 @@ def _target_locks(
     possible_partitions: PossiblePartitions,
     settings: Settings,
 ) -> list[LockComponent]:
-    """Return the locks on one target, by partition if these are known and few. An overwrite takes
-    those of `overwrite_locks`; AUTO CDC and undo EXCL_WRITE; inserts alone SHARED_READ; UPDATE,
-    DELETE and MERGE EXCL_WRITE or SHARED_WRITE, by the settings."""
+    """Return the locks on one target, by partition if these are known and few:
+
+    INSERT OVERWRITE    those of `overwrite_locks`
+    AUTO CDC, undo      EXCL_WRITE for INSERT, and again for UPDATE
+    inserts alone       SHARED_READ for INSERT
+    DELETE              `_change_lock_type` for DELETE
+    UPDATE, MERGE       `_change_lock_type` for UPDATE; before it also for INSERT, if a MERGE has
+    INSERT … REPLACE    an INSERT clause, and for INSERT … REPLACE
+    """
     name = query.table.name
     if query.mode is WriteMode.OVERWRITE:
         return overwrite_locks(name, settings, possible_partitions)
@@ -169,9 +182,9 @@ def _target_locks(
 
 
 def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:
-    """Return the lock type of a statement that changes rows: EXCL_WRITE, or SHARED_WRITE with
-    ``hive.txn.xlock.write=false``, or if conflicts are found by row and it is no MERGE with an
-    INSERT."""
+    """Return the lock type of a statement that changes rows: SHARED_WRITE with
+    ``hive.txn.xlock.write=false``, or if conflicts are found by row and the statement is neither
+    INSERT … REPLACE nor a MERGE with an INSERT clause (``merge_inserts``); else EXCL_WRITE."""
     # Two MERGEs may both find a key missing and both insert it. Conflicts by row are found by
     # delete events, and an insert has none.
     if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
@@ -189,8 +202,9 @@ def _has_merge_insert(statement: Dml) -> bool:
 
 def load_locks(directory: str) -> list[LockComponent]:
     """Return the locks of a statement that takes a directory's files into a table: first an
-    exclusive one on the directory, then a shared one on each directory above, so that no other
-    statement takes one of them as a whole.
+    EXCLUSIVE one on the directory, then a SHARED_READ one on each directory above, from the
+    innermost to the one below ``/``, so that no other statement takes one of them as a whole. A
+    directory is locked as a table of the database ``(files)``, by the `short_name` of its path.
 
     Args:
         directory: The directory's real path.

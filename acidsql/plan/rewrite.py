@@ -77,7 +77,7 @@ class PreparedStatement:
         source: The query that is evaluated once and read several times: the source of a
             multi-insert, or the new rows of REPLACE USING.
         table_before: The target as it is now, if the statement gives it other columns, by WITH
-            SCHEMA EVOLUTION; else None.
+            SCHEMA EVOLUTION or ADD COLUMNS … WITH VALUES; else None.
         returning: The query of RETURNING; None without RETURNING.
         reverted_txn_id: The transaction that REVERT TRANSACTION undoes; None: another statement.
     """
@@ -91,7 +91,8 @@ class PreparedStatement:
 
     @property
     def texts(self) -> list[Text]:
-        """The queries that read the stand-ins, if each query can be analysed by itself.
+        """The SQL of ``queries``, without that of RETURNING, if each query can be analysed with the
+        stand-ins alone.
 
         Empty with a ``source``: then the queries read a view over its rows.
         """
@@ -99,8 +100,9 @@ class PreparedStatement:
 
     @property
     def reads(self) -> list[TableName]:
-        """The ACID tables that are read, each once, including the target of an UPDATE, DELETE or
-        MERGE."""
+        """The names of the ACID tables that stand-ins show, each once: those that are read,
+        including the target of an UPDATE, DELETE, MERGE or INSERT … REPLACE, but not that of
+        another INSERT that does not read it."""
         return list(acid_tables(self.standins))
 
     @property
@@ -116,7 +118,8 @@ class PreparedStatement:
 
 def may_need_workers(text: str, statement: Dml | Undo) -> bool:
     """Whether Python workers may have to write the rows, as far as the statement's text tells.
-    False for VALUES, and for an UPDATE or DELETE with a WHERE that has no subquery."""
+    False for an INSERT of VALUES, and for an UPDATE or DELETE with a WHERE that has no subquery.
+    True for all others, also for an UPDATE or DELETE without WHERE."""
     match statement:
         case Insert():
             return isinstance(statement.source, Query)
@@ -136,6 +139,9 @@ def plan_dml(
     is_case_sensitive: bool = False,
 ) -> PreparedStatement:
     """Rewrite a statement to event queries over stand-ins. Spark analyses them, but nothing runs.
+    For VALUES whose rows are known without Spark, except with the policy STRICT, Spark is not
+    asked, and the one event query has the rows instead of SQL, and no stand-ins. Raise SqlError if
+    something is wrong or not supported, and CatalogError if the target was dropped.
 
     Args:
         text: The user's statement.
@@ -145,9 +151,6 @@ def plan_dml(
         double_quoted: ``"…"`` is a name in this session.
         policy: The session's rules of store assignment.
         is_case_sensitive: The session tells names apart by case.
-
-    Raises:
-        SqlError, CatalogError: Something is wrong or not supported; or the target was dropped.
     """
     if isinstance(statement, Insert) and isinstance(statement.source, Literals):
         plain = plan_plain(text, statement, _resolve_target(text, statement, resolve))
@@ -195,7 +198,9 @@ def _prepare_change(
     source_view: str | None,
     analyse: AnalyseOver,
 ) -> PreparedStatement:
-    """Rewrite a statement with one target, other than INSERT … REPLACE, and its RETURNING."""
+    """Rewrite a statement with one target, other than INSERT … REPLACE, and its RETURNING. The
+    result has one event query and no ``source``; its ``table_before`` is the target if the event
+    query's table has other columns, else None."""
     event_query = _event_query(statement, context, source_view, merge_source)
     returning = plan_returning(
         context.text, statement, event_query.table,
@@ -210,11 +215,11 @@ def _prepare_change(
 def _target_edits(
     text: str, statement: Dml, resolve: Resolve, double_quoted: bool, hidden_columns: Sequence[str]
 ) -> list[Edit]:
-    """Return edits for the differences between the target's stand-in and the table; [] for a plain
-    INSERT.
+    """Return edits for the differences between the target's stand-in and the table.
 
-    The stand-in has columns of our own, and the ``hidden_columns``, which a ``*`` must not show. It
-    has no database, so ``db.t.c`` in the condition of REPLACE WHERE becomes ``t.c``.
+    For UPDATE, DELETE and MERGE they keep the stand-in's own columns and the ``hidden_columns`` out
+    of each ``*``. The stand-in has no database, so for REPLACE WHERE they turn ``db.t.c`` in the
+    condition into ``t.c``. For REPLACE USING, other INSERTs and a multi-insert there are none: [].
     """
     if isinstance(statement, Update | Delete | Merge):
         return star_edits(text, statement, resolve, hidden_columns, double_quoted=double_quoted)
@@ -240,8 +245,8 @@ def _event_query(
     merge_source: DerivedView | None,
 ) -> EventQuery:
     """Rewrite a statement with one target to its event query. The query's table has the columns
-    that INSERT WITH SCHEMA EVOLUTION, or ADD COLUMNS … WITH VALUES, adds to the target; the catalog
-    is not changed here."""
+    that WITH SCHEMA EVOLUTION, or ADD COLUMNS … WITH VALUES, adds to the target; the catalog is not
+    changed here."""
     match statement:
         case Insert():
             return plan_insert(statement, evolution.evolve_for_insert(statement, context))
@@ -258,7 +263,8 @@ def _prepare_replace(
     statement: Insert, context: RewriteContext, standins: tuple[StandIn, ...], analyse: AnalyseOver
 ) -> PreparedStatement:
     """Rewrite an INSERT … REPLACE, and let Spark analyse it, which raises the errors of the query
-    now."""
+    now. The result has one event query and no RETURNING; its ``source`` is the view over the new
+    rows for REPLACE USING, and None for REPLACE WHERE."""
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now
@@ -275,8 +281,9 @@ def _multi_insert(
     policy: Policy,
 ) -> PreparedStatement:
     """Rewrite ``FROM s INSERT … INSERT …``: an event query for each branch, in order. All branches
-    read one evaluation of the source. Raise UnsupportedError for a join as the source, and for an
-    overwrite of an unpartitioned table that another branch writes to."""
+    read one evaluation of the source, which is the result's ``source``. Raise UnsupportedError for
+    a join as the source, and for an overwrite of an unpartitioned table that another branch writes
+    to."""
     relation, alias = _source_relation_and_alias(text, statement.source)
     source = blank.new(statement.ctes).raw("SELECT * FROM ").verbatim(relation)
     view = view_name()
@@ -302,9 +309,9 @@ def _multi_insert(
 
 
 def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str | None]:
-    """Return the place of the relation in a multi-insert's FROM, and its alias or the last part of
-    its name (None for a subquery without an alias). Raise UnsupportedError if more than one
-    relation stands there."""
+    """Return the place of the relation in a multi-insert's FROM, and its alias without quotes, or
+    else the last part of its name (None for a subquery without an alias). Raise UnsupportedError if
+    anything but an alias follows the first name or bracket, or the bracket is not closed."""
     tokens = tokenize(text, source_span)
     length = _relation_length(tokens)
     alias_tokens = [token for token in tokens[length:] if token.upper != "AS"]
@@ -325,8 +332,8 @@ def _source_relation_and_alias(text: str, source_span: Span) -> tuple[Span, str 
 
 
 def _relation_length(tokens: list[Token]) -> int:
-    """Return how many of the tokens behind FROM belong to the first relation, without its alias; 0
-    if its bracket is not closed."""
+    """Return how many of the tokens behind FROM belong to the first relation, a name with its dots
+    or a bracket, without its alias; 0 if the bracket is not closed."""
     if tokens[0].text == "(":
         return bracket_length(tokens)
     length = 1
@@ -336,8 +343,8 @@ def _relation_length(tokens: list[Token]) -> int:
 
 
 def _resolve_target(text: str, statement: Dml | InsertBranch, resolve: Resolve) -> Table:
-    """Return the target's table. Raise CatalogError if it was dropped after the text was parsed,
-    and AnalysisError if it is a view."""
+    """Return the target's table. Raise CatalogError if there is no ACID table of the name: it was
+    dropped after the text was parsed. Raise AnalysisError if it is a view."""
     assert not isinstance(statement, MultiInsert)
     table = resolve(statement.target.parts)
     if table is None:
@@ -360,8 +367,9 @@ def _refuse_insert_only(
 def _refuse_hiding_overwrite(
     text: str, branch: InsertBranch, table: Table, branch_queries: list[EventQuery]
 ) -> None:
-    """Raise UnsupportedError if one branch of a multi-insert overwrites an unpartitioned table that
-    another one writes to. ``branch_queries``: those of the branches before this one.
+    """Raise UnsupportedError if this branch of a multi-insert and one before it write to the same
+    unpartitioned table, and one of the two overwrites it. ``branch_queries``: those of the branches
+    before this one.
 
     The branches have one write id, and the base would hide the other branch's delta. The writer
     refuses the same for each partition (``Transaction.refuse_overwritten``).

@@ -23,8 +23,9 @@ from acidsql.storage.reading.change_columns import CHANGE_TYPE, INSERT
 def plan_undo(
     text: str, tables_and_changes: Sequence[tuple[Table, ChangesToUndo]]
 ) -> PreparedStatement:
-    """Return the statement that undoes some changes: an event query for each table, which reads the
-    table's changes through a stand-in (a view). Nothing runs.
+    """Return the statement that undoes some changes: an event query for each table, in order, which
+    reads the table's changes through a stand-in (a view). Nothing runs. The ``reverted_txn_id`` is
+    the greatest transaction among the changes of REVERT (`ChangesOfVersion`); None for RESTORE.
 
     Raises:
         UnsupportedError: A table is insert-only.
@@ -55,9 +56,9 @@ def need_row_ids(table: Table) -> None:
 
 
 def _undo_query(text: str, table: Table, view: str) -> EventQuery:
-    """Return the query whose events undo the changes that ``view`` shows: it deletes each inserted
-    row, and inserts each deleted row again, under a new row id. ``text``: the user's statement.
-    Nothing runs."""
+    """Return the event query (mode MERGE) whose events undo the changes that ``view`` shows: each
+    inserted row gives a delete event with its key, and each deleted row gives an insert event,
+    without a key, under a new row id. ``text``: the user's statement. Nothing runs."""
     is_new = f"{CHANGE_TYPE} = '{INSERT}'"
     columns = [
         *(f"CASE WHEN {is_new} THEN {key} END AS {key}" for key in ew.KEYS),
