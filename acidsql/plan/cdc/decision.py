@@ -70,8 +70,9 @@ class CdcViews:
 
 def decide_by_join(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the query that decides what each key's records do to the target's row and to the
-    state table's (SCD type 1). The result also has the query that first drops the tables' rows of
-    other keys (``reduced``). Its ``source`` is the view over the folded records."""
+    state table's (SCD type 1, no record truncates). The result also has the query that first drops
+    the tables' rows of other keys (``hints.reduced``). Its ``source`` is the view over the folded
+    records."""
     floor = _floor_query(rules, sides)
     full_query, reduced_query = (
         _decision_query(
@@ -90,13 +91,15 @@ def keyed_query(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, full_query: Text, reduced_query: Text
 ) -> EventQuery:
     """Return the event query that decides about the folded records' keys: ``full_query``, with
-    ``reduced_query`` as its reduced form.
+    ``reduced_query`` as its reduced form (``hints.reduced``), which joins by ``k0`` … and names the
+    keys that are partition columns. Its ``source`` is the view ``sides.folded`` over
+    ``sides.files``.
 
     Args:
         rules: The statement's rules.
         context: The context of the rewrite.
         sides: The views.
-        full_query: The query that joins all rows of the tables.
+        full_query: The query that is right for any number of records.
         reduced_query: The query that first reduces the tables to rows whose keys have records, with
             the records broadcast to all tasks.
     """
@@ -115,7 +118,9 @@ def keyed_query(
 
 def decide_truncation(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> EventQuery:
     """Compose the deciding query for a batch in which a record truncates: one row for each key of
-    the batch, the target or the state table. It joins all rows of both tables.
+    the batch, the target or the state table, and one for the records that truncate, with the
+    floor's row of the state table. It joins all rows of both tables, and has no reduced form and no
+    ``source``.
 
     A row without a record has NULLs for the columns of the fold, but for its key.
     """
@@ -147,7 +152,8 @@ def decide_truncation(rules: CdcRules, context: RewriteContext, sides: CdcViews)
 def decide_for_empty_tables(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType
 ) -> EventQuery:
-    """Compose the deciding query for a target and a state table without rows. It joins nothing.
+    """Compose the deciding query for a target and a state table without rows. It reads the records
+    alone, with NULLs for all columns of the tables, and no old floor. It has no ``source``.
 
     Args:
         rules: The statement's rules.
@@ -192,9 +198,10 @@ def _newest_truncation(sides: CdcViews) -> str:
 def _join_records(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, hint: str | None
 ) -> Text:
-    """Compose the folded records, one row for each key, with its row in the target and in the state
-    table, or NULLs. ``hint``: Spark's hint with which both tables are first reduced to the records'
-    keys; None: they are not."""
+    """Compose the query of the folded records (``f.*``) with their rows in the target and in the
+    state table: the columns of `_joined_columns`, NULL where there is no such row. A key gives
+    several rows if a table has several. ``hint``: Spark's hint with which both tables are first
+    reduced to the records' keys; None: they are not."""
     text = context.new().raw("SELECT\n").commas(["f.*", *_joined_columns(rules, context, sides)])
     text.raw(f"\nFROM {sides.folded} AS f")
     for view, alias in ((sides.target, "t"), (sides.state_view, "x")):
@@ -204,8 +211,9 @@ def _join_records(
 
 
 def _joined_columns(rules: CdcRules, context: RewriteContext, sides: CdcViews) -> list[str]:
-    """Return SQL of the columns that come from the target's row (its event key, ``o0`` …) and from
-    the state table's (its row id, the order value ``v``)."""
+    """Return SQL of the columns that come from the target's row ``t`` (its event key, then ``o0`` …
+    for all its columns), and from the state table's row ``x`` (its row id `ROW`); last ``v``, the
+    order value before this batch, from both."""
     return [
         *key_columns("t"),
         *(f"t.{quote(column.name)} AS o{i}" for i, column in enumerate(context.table.all_columns)),
@@ -216,7 +224,7 @@ def _joined_columns(rules: CdcRules, context: RewriteContext, sides: CdcViews) -
 
 def _key_condition(keys: Sequence[Column], alias: str) -> str:
     """Return SQL that tells whether a row of the table ``alias`` has the keys of the folded record
-    ``f``."""
+    ``f``. A NULL equals nothing."""
     return " AND ".join(f"{alias}.{quote(key.name)} = f.k{i}" for i, key in enumerate(keys))
 
 
@@ -224,8 +232,8 @@ def joined_side(
     view: str, alias: str, folded: str, keys: Sequence[Column], hint: str | None
 ) -> str:
     """Return SQL of a table as one side of the join with the folded records, under ``alias``.
-    ``hint``: Spark's hint on the records with which the table is first reduced to their keys; None:
-    all rows."""
+    ``hint``: Spark's hint ("" for none) on the records with which the table is first reduced to
+    their keys by a semi join; None: all rows."""
     if hint is None:
         return f"{view} AS {alias}"
     broadcast = f"(SELECT {hint}* FROM {folded} AS f) AS f"
@@ -236,9 +244,9 @@ def joined_side(
 
 
 def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
-    """Return SQL of the order value that a key had before this batch: that of its row in the state
-    table, or in the target if it keeps order values, whichever is greater; NULL if there is none.
-    """
+    """Return SQL of the order value that a key had before this batch: that of its row ``x`` in the
+    state table, or that in the target's row ``t``, if the target keeps order values and no part is
+    NULL, whichever is greater; NULL if there is none."""
     state_order = f"x.{quote(sides.sequence)}"
     if not rules.order:
         return state_order
@@ -250,9 +258,9 @@ def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
 
 
 def _new_values(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
-    """Return column name → SQL of the target's value after an insert or an update: the newest
-    record's, for IGNORE NULL UPDATES the newest that is not NULL; columns that no record sets keep
-    theirs or get their DEFAULT."""
+    """Return name → SQL of the value after an insert or an update, for each column of the target.
+    It is the newest record's; for IGNORE NULL UPDATES the newest that is not NULL. A column that no
+    record sets keeps its value, or has its DEFAULT if the row is new (``blank``)."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
     fields = {column: i for i, column in enumerate(rules.columns)}
@@ -277,7 +285,8 @@ def newest_sql(path: str, old: str, kind: HiveType) -> str:
     """Return SQL of the newest value that is not NULL among the records ``news`` since the newest
     delete in them, or else the old value.
 
-    For a struct, the newest value of each field is found in this way.
+    For a struct, the newest value of each field is found in this way; the struct is NULL if there
+    is neither a newest value nor an old one.
 
     Args:
         path: The field of each of the records ``news``.
@@ -304,12 +313,10 @@ def _decision_query(
     old_floor_query: str | None,
     truncation_query: str | None,
 ) -> Text:
-    """Compose the query that decides about each key (SCD type 1): one row for each, with what is
-    done to the target's row (``act``) and to the state table's (``note``), both a `RowAct`; what
-    became of the key's newest record (``fate``, or NULL); and the new values ``c0`` ….
-
-    The floor is the order value of the newest truncation: records up to it are stale, and rows up
-    to a new one are deleted.
+    """Compose the query that decides about each key (SCD type 1), a row for each: the target row's
+    event key, ``k0`` …, ``s``, ``d``, ``n``, ``m``, the state row's id; ``fate``, what became of
+    the key's newest record, or NULL; ``act`` and ``note``, each a `RowAct`, on the target's and the
+    state table's row; ``twice``, always false; and the new values ``c0`` ….
 
     Args:
         rules: The statement's rules.
@@ -351,24 +358,26 @@ def _decision_query(
 
 
 def add_steps(text: Text, steps: Sequence[Sequence[str]], relation: Text) -> Text:
-    """Append FROM to the query ``text``: a relation to which each step adds columns, computed from
-    the columns of earlier steps. Return ``text``."""
+    """Append FROM to the query ``text`` itself: a relation to which each step adds columns,
+    computed from the columns of earlier steps; the first step reads ``relation``. Return ``text``.
+    """
     for columns in reversed(steps):
         text.raw(f"\nFROM (SELECT *, {', '.join(columns)}")
     return text.raw(" FROM (").add(relation).raw("\n" + ")" * (len(steps) + 1))
 
 
 def _decision_steps(rules: CdcRules) -> list[list[str]]:
-    """Return the steps that compute the facts about each key on which the decision is based.
+    """Return three steps, each a list of ``SQL AS name``, that compute the facts about each key on
+    which the decision is based.
 
     ``v`` is the order value that the key had before this batch. The steps add:
 
-    ``sweep``   the floor that this batch brings, if it is a higher one
-    ``bar``     records up to this order value are stale
-    ``fresh``   whether the newest record is not
+    ``sweep``   the floor that this batch brings, if it is a higher one; else NULL
+    ``bar``     records up to this order value are stale; NULL: none are
+    ``fresh``   whether the newest record is not stale; false if the key has no record
     ``swept``   a record truncates, and the key's row is not newer
     ``blank``   before the newest record there is no row, or a record of the batch removes it
-    ``news``    those of ``recs`` that are not stale
+    ``news``    those of ``recs`` that are not stale; only with IGNORE NULL UPDATES
     """
     return [
         [
@@ -397,7 +406,9 @@ _FATE = (
 
 
 def _act_sql(stays_in_place: str) -> str:
-    """Return SQL of the `RowAct` on the target's row. ``stays_in_place``: SQL that tells whether an
+    """Return SQL of the `RowAct` on the target's row. A record that is not stale deletes, inserts,
+    or updates the row: UPDATE if ``stays_in_place``, else MOVE. Without such a record, a row that a
+    truncation sweeps is deleted. All else is NOTHING. ``stays_in_place``: SQL that tells whether an
     update leaves the row in its partition and bucket."""
     is_new = f"{ew.PARTITION} IS NULL"
     return (
@@ -410,8 +421,10 @@ def _act_sql(stays_in_place: str) -> str:
 
 
 def _note_sql(*, is_in_target: bool) -> str:
-    """Return SQL of the `RowAct` on the state table's row. ``is_in_target``: the target has the
-    order values, so the state table has only deleted keys."""
+    """Return SQL of the `RowAct` on the state table's row. A record that is not stale is noted, by
+    INSERT or UPDATE; if ``is_in_target``, only one that deletes is, and any other deletes the row.
+    Without such a record, a row that a truncation sweeps is deleted. ``is_in_target``: the target
+    has the order values, so the state table has only deleted keys."""
     is_new = f"{ROW} IS NULL"
     case_body = f"NOT fresh AND (NOT swept OR {is_new}) THEN {RowAct.NOTHING.value} WHEN NOT fresh"
     if is_in_target:

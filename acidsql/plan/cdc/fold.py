@@ -7,12 +7,12 @@
     s       the newest order value
     top     the newest record: ``d``, whether it deletes, and ``v0`` …, the columns that it sets
     gone    the newest order value of a record that deletes, or NULL
-    recs    with IGNORE NULL UPDATES and with SCD type 2: all records, each with ``s``, ``n`` and
-            the fields of ``top``, in their order
+    recs    with IGNORE NULL UPDATES and with SCD type 2: a record of each order value, ascending,
+            each with ``s``, ``n`` (how many have it) and the fields of ``top``
     n       the number of records
     m       the number of different order values
     nulls   the number of records without an order value, or with NULL in a part of it
-    ties    the number of order values that different records have; ``tie`` is one of them
+    ties    the number of order values that different records have; ``tie`` is one of them, as text
 
 Records are converted to the types of the target's columns first. So records that differ only before
 this conversion are equal. A record that deletes sets no columns.
@@ -67,8 +67,9 @@ def compose_fold(
     rules: CdcRules, context: RewriteContext, source: Text, alias: str | None, names: Iterable[str]
 ) -> CdcFold:
     """Compose the query that gives one row for each key, and one for records that truncate: the
-    newest record, and counts of what is wrong with the records. Compose also the query that shows
-    bad records.
+    newest record, and counts of what is wrong with the records. Compose also the query ``faults``:
+    the source's columns of all records, good ones too, and ``FAULT``. Spark analyses the records;
+    nothing runs.
 
     Args:
         rules: The statement's rules.
@@ -78,7 +79,7 @@ def compose_fold(
         names: The source's columns.
 
     Raises:
-        AnalysisError: A value does not fit its column, the condition is no BOOLEAN, or order values
+        AnalysisError: A value does not fit its column, a condition is no BOOLEAN, or order values
             have no order.
     """
     columns = (*rules.keys, *rules.columns)
@@ -120,8 +121,10 @@ def compose_fold(
 def _converted_columns(
     rules: CdcRules, key_names: Sequence[str], uncollated: Sequence[str], sequence: str
 ) -> list[str]:
-    """Return SQL of the columns of the records before they are folded: keys, order value, whether
-    the record truncates and deletes, and values, which are NULL if it does.
+    """Return SQL of the columns of the records before they are folded: keys ``k0`` …, NULL if the
+    record truncates; ``tr``, only if the statement has such records; order value ``s``; ``d``,
+    whether the record deletes or truncates; values ``v0`` …, NULL if it does. A hint in the first
+    spreads the records by key.
 
     ``key_names`` are the names of the key columns; ``uncollated`` is SQL of keys, then of values.
     """
@@ -142,8 +145,9 @@ def _converted_columns(
 
 
 def _faults(key_sqls: Sequence[str], no_order: str) -> str:
-    """Return SQL of the error condition of a record as the column ``FAULT``: NULL_KEY,
-    NULL_SEQUENCE, or NULL for a good record. A record that truncates needs no key."""
+    """Return SQL of the error condition of a record as the column ``FAULT``: NULL_KEY if a key is
+    NULL, else NULL_SEQUENCE if ``no_order``, or NULL for a good record. A record that truncates
+    needs no key."""
     no_key = " OR ".join(f"{key} IS NULL" for key in key_sqls)
     return (
         f"CASE WHEN NOT {_TRUNCATED} AND ({no_key}) THEN {literal(NULL_KEY)} "
@@ -158,11 +162,11 @@ def _records(
     source_values: Sequence[str],
     *extra_columns: str,
 ) -> Text:
-    """Compose a query with one row for each record: the values of keys and columns, unconverted,
-    and the conditions (whether it deletes, whether it truncates) as columns. ``extra_columns`` come
-    first.
+    """Compose a query with one row for each record: the ``extra_columns``, the values of keys and
+    columns, unconverted, and the conditions: whether it deletes, whether it truncates (false
+    without the clause). The names are reserved ones.
 
-    The order value is a column, too, unless columns of the target hold it.
+    The order value is the last column, unless columns of the target hold it.
     """
     columns: list[Text | str] = [
         *extra_columns,
@@ -177,8 +181,9 @@ def _records(
 
 
 def _order_columns(rules: CdcRules, key_names: list[str]) -> list[Text | str]:
-    """Return SQL of the columns of a query that groups the records by key and order value: one of
-    the records (``top``), their number, and whether they differ."""
+    """Return SQL of the columns of a query that groups the records by key and order value: the key,
+    ``s``; ``top``, any of the records; ``n``, their number; and ``tie``, whether they differ, maps
+    compared whatever the order of their entries. The caller adds GROUP BY."""
     plain = "".join(f", 'v{i}', v{i}" for i in range(len(rules.columns)))
     compared = "".join(
         f", 'v{i}', {comparable(f'v{i}', parse_type(column.type))}"
@@ -195,9 +200,9 @@ def _order_columns(rules: CdcRules, key_names: list[str]) -> list[Text | str]:
 
 
 def _key_columns(rules: CdcRules, key_names: list[str], is_null: str) -> list[Text | str]:
-    """Return SQL of the columns of the fold: one row for each key, over the rows that
-    `_order_columns` gives for each key and order value. ``is_null``: SQL that tells whether an
-    order value is NULL."""
+    """Return SQL of the columns of the fold, which the module lists: one row for each key, over the
+    rows that `_order_columns` gives for each key and order value. ``is_null``: SQL that tells
+    whether an order value is NULL. The caller adds GROUP BY."""
     columns: list[Text | str] = [
         *key_names,
         *([] if rules.truncate_when else ["false AS tr"]),
@@ -222,7 +227,8 @@ def _value(
     context: RewriteContext, sql: str, value_type: HiveType, column: Column, rules: CdcRules
 ) -> str:
     """Return SQL of a value converted to its column's type, as the next batch will read it from the
-    column. Raise AnalysisError if the column takes no values of the type."""
+    column: a CHAR is padded, and a partition's text that means NULL is NULL. Raise AnalysisError if
+    the column takes no values of the type."""
     value = assigned_sql(context, sql, value_type, column, rules.place)
     return read_back_sql(value, column, is_partition=column in context.table.partition_columns)
 
@@ -230,8 +236,9 @@ def _value(
 def _sequence(
     rules: CdcRules, context: RewriteContext, fields: Fields, values: dict[str, str]
 ) -> tuple[str, HiveType]:
-    """Return SQL of the order value in its plain form, and its type. Raise AnalysisError if values
-    of the type have no order that can be kept."""
+    """Return SQL of the order value in its plain form, and its type: built from the converted
+    ``values`` of the target's columns if these hold it, else from the column of `_records`. Raise
+    AnalysisError if values of the type have no order that can be kept."""
     if rules.order:
         parts = [(values[column.name], stored_type(column.type)) for column in rules.order]
         return as_struct(parts) if rules.is_struct else parts[0]
@@ -257,8 +264,8 @@ def _check_condition(
     column: str,
     fields: Fields,
 ) -> None:
-    """Raise AnalysisError if the column of a clause's condition is no BOOLEAN. ``clause_name``: for
-    the message; a missing condition passes."""
+    """Raise AnalysisError if the column of a clause's condition is neither a BOOLEAN nor the word
+    NULL. ``clause_name``: for the message. A missing condition passes: its column is ``false``."""
     kind = dict(fields)[column].kind
     if kind not in ("boolean", "void"):  # void: the word NULL
         place = (condition and condition.span) or rules.place

@@ -48,7 +48,8 @@ _PART = f"{ew.PREFIX}part"  # which of both a row of the target tells; beside th
 def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> None:
     """Check that a target can keep versions (SCD type 2): it has the columns __START_AT and
     __END_AT, and each has a type that tells apart all order values and keeps their order. This need
-    not be their own type. A STRING column of the partitions will not do: it would read "" as NULL.
+    not be their own type. For STRING order values a column of the partitions will not do: it would
+    read "" as NULL.
 
     Args:
         table: The target.
@@ -57,7 +58,7 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
         place: The target's place in the statement.
 
     Raises:
-        AnalysisError: AUTOCDC_TARGET_COLUMNS: a column is missing, or is not such a one.
+        AnalysisError: AUTOCDC_TARGET_COLUMNS: a column is missing, or its type will not do.
     """
     columns = {column.name: column for column in table.all_columns}
     for name in cdc.VERSION:
@@ -80,7 +81,8 @@ def check_history(table: Table, sequence: HiveType, text: str, place: Span) -> N
 
 def _keeps_order(value_type: HiveType, column_type: HiveType) -> bool:
     """Whether a column type tells apart all order values of a type, and keeps their order; it need
-    not be the same type. Structs are compared field by field, by position."""
+    not be the same type. Two structs are compared field by field, by position, and need equally
+    many fields."""
     if value_type.kind == "struct" == column_type.kind:
         has_same_length = len(value_type.children) == len(column_type.children)
         return has_same_length and all(map(_keeps_order, value_type.children, column_type.children))
@@ -91,7 +93,8 @@ def decide_history(
     rules: CdcRules, context: RewriteContext, sides: CdcViews, kind: HiveType
 ) -> EventQuery:
     """Compose the query that decides with SCD type 2. Its ``source`` is the view over the folded
-    records.
+    records. Both its forms first reduce the tables to the records' keys; the reduced form also has
+    the records broadcast.
 
     Args:
         rules: The statement's rules.
@@ -182,7 +185,8 @@ def _decision_query(
 ) -> Text:
     """Compose the query that decides about each record of the batch's keys (SCD type 2): one row
     for each record, with what is done to the row of the version that it begins (``act``) and in the
-    state table (``note``). Records about which there is nothing to do or to count are left out."""
+    state table (``note``). The columns are those of SCD type 1, then the record's own values ``w0``
+    …. Records about which there is nothing to do or to count are left out."""
     table = context.table
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
     new = _new_values(rules, context, order_type)
@@ -237,9 +241,9 @@ def _decision_query(
 
 
 def _begins_run_sql(rules: CdcRules) -> str:
-    """Return SQL that tells whether a record begins a run, that is, a version or a delete: it is
-    its key's first, deletes, follows a delete, or differs from the record before in a tracked
-    column."""
+    """Return SQL that tells whether a record ``rec`` begins a run, that is, a version or a delete:
+    it is its key's first, deletes, follows a delete, or differs from the record before (``prev``)
+    in a tracked column. NULLs are equal, and maps whatever the order of their entries."""
     changed = [
         f"NOT {_comparable(f'rec.val.v{i}', column)} <=> {_comparable(f'prev.val.v{i}', column)}"
         for i, column in enumerate(rules.columns)
@@ -253,9 +257,10 @@ def _comparable(sql: str, column: Column) -> str:
 
 
 def _new_values(rules: CdcRules, context: RewriteContext, order_type: HiveType) -> dict[str, str]:
-    """Return column name → SQL of the value in a version's row. __START_AT and __END_AT are the
-    order values of its first record and of the next run (NULL: none). A column that no record sets
-    keeps its value, or gets its DEFAULT."""
+    """Return name → SQL of the value in a version's row, for each column of the target: the values
+    of the run's last record. __START_AT and __END_AT are the order values of its first record and
+    of the next run's (NULL: none). A column that no record sets has the value of the run's earlier
+    row, or its DEFAULT."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"val.v{i}" for i, column in enumerate(rules.columns)}
     default = defaults(rules, context)
@@ -276,9 +281,10 @@ def _new_values(rules: CdcRules, context: RewriteContext, order_type: HiveType) 
 
 
 def _act_sql(changes: str, moves: str) -> str:
-    """Return SQL of the `RowAct` on the row that begins with a record. ``changes`` and ``moves``:
-    SQL that tells whether a version's columns differ from its row's, and whether it belongs to
-    another partition or bucket."""
+    """Return SQL of the `RowAct` on the row that begins with a record. A version without a row is
+    INSERTed; a row that is no version now is DELETEd; else MOVE if ``moves``, UPDATE if
+    ``changes``, or NOTHING. ``changes`` and ``moves``: SQL that tells whether a version's columns
+    differ from its row's, and whether it belongs to another partition or bucket."""
     is_version = "begins AND NOT rec.d"
     return (
         f"CASE WHEN copies = 0 AND {is_version} THEN {RowAct.INSERT.value} "
@@ -291,10 +297,11 @@ def _act_sql(changes: str, moves: str) -> str:
 
 def _note_sql() -> str:
     """Return SQL of the `RowAct` on the state table, which keeps deletes, and the records of runs
-    of several records: INSERT, DELETE or NOTHING.
+    of several records: INSERT if one is to be kept and is not there, DELETE if the reverse, else
+    NOTHING.
 
-    A row's __END_AT tells a delete, too. So a delete that only a row tells is noted if it is to
-    come after no row.
+    A row's __END_AT tells a delete, too. So a delete that only a row tells is kept in the state
+    table only if no version is before it.
     """
     is_kept = f"CASE WHEN rec.d THEN src <> {_END} OR prev IS NULL OR prev.d ELSE size > 1 END"
     return (

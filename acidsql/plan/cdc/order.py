@@ -19,10 +19,11 @@ _WIDER = (("float", "double"), ("date", "timestamp"))
 
 
 def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
-    """Return SQL of an order value in its plain form, and the form's type. Equal moments and
-    numbers of different types become one type: BIGINT for integers and TIMESTAMPs, DOUBLE for
-    FLOAT, and structs field by field. Return None if values of this type have no order, or cannot
-    be stored.
+    """Return SQL of an order value in its plain form, and the form's type: BIGINT for small
+    integers; BIGINT microseconds for an instant (TIMESTAMP, not TIMESTAMP_NTZ); DOUBLE for FLOAT;
+    for a struct, one of its fields in this form, ``f1``, ``f2`` …. Other plain values stay as they
+    are. Return None for an array, a map, a struct without fields, a text with a collation, and a
+    type that no table can have, also in a struct.
 
     Args:
         sql: The value, a column or a field.
@@ -51,11 +52,13 @@ def plain_order(sql: str, kind: HiveType) -> tuple[str, HiveType] | None:
 
 
 def keeps_order(value_type: HiveType, column: Column) -> bool:
-    """Whether a column tells apart all values of a type, and keeps their order.
+    """Whether a column tells apart all values of a type, and keeps their order: it has the same
+    type, or at least as many digits after the point (integers have none), or is DOUBLE for FLOAT or
+    TIMESTAMP for DATE. NULL fits any. False for nested types and collations.
 
     A DATE does not tell the times of a day apart, nor does a wall clock tell the two hours apart
     between which the clocks go back. As texts, numbers have another order. A number that is out of
-    the column's range is an error.
+    the column's range is an error later.
     """
     column_type = parse_type(column.type)
     if value_type.children or column_type.children or value_type.collation:
@@ -71,7 +74,7 @@ def keeps_order(value_type: HiveType, column: Column) -> bool:
 
 
 def _scale(order_type: HiveType) -> int | None:
-    """Return the number of digits after the decimal point; None if it is not fixed."""
+    """Return the number of digits after the decimal point, 0 for integers; None for other types."""
     if order_type.kind == "decimal":
         return order_type.parameters[1]
     return 0 if order_type.kind in (*_SMALL_INTEGERS, "bigint") else None
@@ -98,7 +101,8 @@ def stored_type(hive_type: str) -> HiveType:
 
 
 def has_null(sql: str, kind: HiveType) -> str:
-    """Return SQL that tells whether an order value, or a part of it, is NULL."""
+    """Return SQL that tells whether an order value, or a part of it, is NULL: terms joined by OR,
+    without brackets around them."""
     if kind.kind != "struct":
         return f"{sql} IS NULL"
     parts = zip(kind.names, kind.children, strict=True)
@@ -107,7 +111,8 @@ def has_null(sql: str, kind: HiveType) -> str:
 
 def comparable(sql: str, node: HiveType, depth: int = 0) -> str:
     """Return SQL of a value that Spark compares: each map in it, at any depth, becomes a sorted
-    array of its entries. ``depth``: how many lambdas are around it."""
+    array of its entries. A value without a map stays as it is. ``depth``: how many lambdas are
+    around it."""
     if not node.holds("map"):
         return sql
     if node.kind != "map":

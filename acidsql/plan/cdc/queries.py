@@ -108,8 +108,9 @@ class PreparedCdc(PreparedStatement):
     first_queries: tuple[EventQuery, ...]
 
     def decide_without_files(self, decision: PreparedStatement) -> PreparedStatement:
-        """Return a deciding statement that reads the fold's query instead of its files, so that no
-        files need be written."""
+        """Return ``decision`` changed so that its one query reads the fold's query instead of its
+        files, which then need not be written: the fold's query is its ``source``, under the name of
+        the view that the decision reads, and the fold's stand-ins come first."""
         ((decide_query,), (folded,)) = decision.queries, self.fold.queries
         view = self.files if decide_query.source is None else decide_query.source.view
         decide_query = replace(decide_query, source=DerivedView(view, folded.query))
@@ -192,8 +193,8 @@ def _views_and_standins(
     target: str, state: Table, is_new: bool
 ) -> tuple[CdcViews, tuple[StandIn, ...]]:
     """Return the names of the views that the queries read, and the state table's two stand-ins (for
-    its rows, and for the floor). A state table that does not exist yet has none, and is read as no
-    rows."""
+    its rows with their row ids, and for the floor). A state table that does not exist yet has none,
+    (), and is read as no rows."""
     if is_new:
         return CdcViews(view_name(), view_name(), target, no_rows(state), no_rows(state), state), ()
     rows, floor = StandIn(view_name(), state, (ROW__ID,)), StandIn(view_name(), state)
@@ -207,9 +208,9 @@ def _decision_queries(
     order_type: HiveType,
     standins: tuple[StandIn, ...],
 ) -> DecisionQueries:
-    """Return the queries that decide, with the stand-ins that they read: one for SCD type 2; else
-    one for the general case, one for truncations if the statement has such records, and one for
-    empty tables."""
+    """Return the queries that decide, with the stand-ins that they read: for SCD type 2 ``join``
+    alone; else ``join`` for the general case, ``truncate`` if the statement has records that
+    truncate, and ``first`` for empty tables, which needs no stand-ins."""
     if rules.tracked_columns is not None:  # versions have no floor
         return DecisionQueries(
             PreparedStatement((decide_history(rules, context, sides, order_type),), standins[:2])
@@ -247,8 +248,8 @@ _EVENTS = {
 def _both_event_queries(
     context: RewriteContext, state: Table, rules: CdcRules, decision_view: str, *, is_first: bool
 ) -> tuple[EventQuery, EventQuery]:
-    """Return the event query (insert and delete events) of the target and that of the state table,
-    over the view of the decisions.
+    """Return the event query (insert and delete events) of the target, then that of the state
+    table, over the view of the decisions.
 
     ``is_first``: both tables have no rows yet, so all events are inserts.
     """
@@ -277,7 +278,8 @@ def _target_values(table: Table) -> list[str]:
 
 def _state_values(state: Table, rules: CdcRules) -> list[str]:
     """Return SQL of the state table's columns in its events, over the decisions: keys, order value,
-    whether it is a delete, this machine's time, and with SCD type 2 the record's values."""
+    whether it is a delete, this machine's time now; with SCD type 2 also the record's values, NULL
+    for a column that records do not set."""
     sequence, deleted, at = (column.name for column in cdc.state_columns(state))
     numbers = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     values = {column.name: f"w{i}" for i, column in enumerate(rules.columns)}
@@ -298,15 +300,16 @@ def _event_query(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """Compose the event query of a table, over the view of the decisions. Rows with nothing to do
-    give no event.
+    """Compose the event query of a table (mode MERGE), over the view of the decisions: the old
+    row's identity, NULL for an insert; the action; the values. Rows with nothing to do give no
+    event.
 
     Args:
         context: The context of the rewrite.
         table: The table.
         decision_view: The view over the decisions.
         act: The decisions' column about this table.
-        keys: SQL of the old row's identity, by column. A new row has none.
+        keys: SQL of the old row's identity, by column.
         values: The columns of the new row.
     """
     kinds = " ".join(f"WHEN {act.value} THEN {events}" for act, events in _EVENTS.items())
@@ -326,9 +329,9 @@ def _insert_query(
     keys: dict[str, str],
     values: list[str],
 ) -> EventQuery:
-    """Compose the event query of a table without rows: an insert of each row whose ``act``, the
-    decisions' column about this table, is INSERT. ``keys`` is not used; `_event_query` has it, too.
-    """
+    """Compose the event query (mode INSERT) of a table without rows: the ``values`` of each row
+    whose ``act``, the decisions' column about this table, is INSERT. ``keys`` is not used;
+    `_event_query` has it, too."""
     query = context.new().raw("SELECT\n").commas(values)
     query.raw(f"\nFROM {decision_view} WHERE {act} = {RowAct.INSERT.value}")
     return EventQuery(table, query)

@@ -37,7 +37,8 @@ class RuleExpression:
     span: Span | None
 
     def value(self, context: RewriteContext) -> Text:
-        """Return the expression for a query over the source."""
+        """Return the expression for a query over the source, inside of a function call, so that
+        Spark refuses a generator such as explode()."""
         if self.span is not None:
             return single_value(context.new().user(self.span))
         return single_value(context.new().raw(f"({self.text}\n)"))
@@ -180,9 +181,10 @@ def _check_source(statement: AutoCdc, context: RewriteContext, fields: Fields) -
 
 
 def _bind_keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...]:
-    """Return the target's columns that are the keys, from the clause KEYS or from the table's
-    property. Raise AnalysisError if both differ, if none is given, or for an unknown or repeated
-    key; raise UnsupportedError for a key of a nested type."""
+    """Return the target's columns that are the keys, in the order of the table's property, or else
+    of the clause KEYS. Raise AnalysisError if both are given and name other columns (in any order),
+    if none is given, or for an unknown or repeated key; raise UnsupportedError for a key of a
+    nested type."""
     table, place = context.table, statement.target.span
     declared = table.properties.get(cdc.KEYS)
     names_and_places = [(name.parts[-1].lower(), name.span) for name in statement.keys or ()]
@@ -230,9 +232,13 @@ def _bind_columns(
     statement: AutoCdc, context: RewriteContext, keys: Sequence[Column], source: Sequence[str]
 ) -> tuple[Column, ...]:
     """Return the target's columns, except for keys, that are set from the source's column of the
-    same name. Raise AnalysisError if the source lacks a named column or a key, if the target lacks
-    a column of the source that is not left out, or if __START_AT or __END_AT would be set (SCD type
-    2)."""
+    same name, in the order of the table: those that COLUMNS names; without it, or with ``*
+    EXCEPT``, all of the source's that are not left out.
+
+    Raise AnalysisError if the source lacks a named column or a key, or a key is left out, if the
+    target lacks a column of the source that is not left out, or if __START_AT or __END_AT would be
+    set (SCD type 2).
+    """
     columns_by_name = {column.name: column for column in context.table.all_columns}
     requested_names = list(source)
     choice = statement.columns or EVERY
@@ -269,8 +275,8 @@ def _bind_columns(
 def _chosen_columns(
     choice: Choice | None, context: RewriteContext, columns: Sequence[Column]
 ) -> tuple[Column, ...]:
-    """Return the columns that a clause chooses, also by ``* EXCEPT``, among those that records set;
-    () without the clause. Raise AnalysisError if it names another column."""
+    """Return the columns that a clause chooses, also by ``* EXCEPT``, among those that records set,
+    in their order; () without the clause. Raise AnalysisError if it names another column."""
     if choice is None:
         return ()
     column_names = {column.name for column in columns}
@@ -295,8 +301,10 @@ def _bind_expression(
     clause_name: str,
 ) -> RuleExpression | None:
     """Return the expression of a clause, or else of the table's property ``property_name``; None if
-    neither is there. Raise AnalysisError if both differ or the property is no expression, and
-    UnsupportedError for a subquery or a window function."""
+    neither is there. Raise UnsupportedError if the clause has a subquery or a window function.
+    Raise AnalysisError if both are given and their tokens differ, or if the property alone is given
+    and is empty, cannot be cut into tokens, or has a ``;``, a subquery or a window function. Spark
+    has not seen the expression yet."""
     declared = _declared_sql(context.table, property_name)
     if clause is not None:
         if declared is not None and _normal_tokens(context.text, clause) != _normal_tokens(
@@ -328,15 +336,16 @@ def _bind_expression(
 
 
 def _declared_sql(table: Table, property_name: str) -> SqlText | None:
-    """Return the SQL that a property of a table has; None if the table has no such property."""
+    """Return the SQL that a property of a table has, as written; None if the table has no such
+    property."""
     declared = table.properties.get(property_name)
     return None if declared is None else SqlText(declared)
 
 
 def _normal_tokens(text: str, span: Span | None = None) -> list[tuple[bool, str]] | str:
     """Return an expression, which is a text or a slice of a text, in a form that compares: a list
-    of (is a string, text) without blanks, comments and the case of words; the text itself if it
-    cannot be cut into tokens."""
+    of (is a string, value) without blanks, comments and quotes, and in lower case except for
+    strings; the whole text itself if it cannot be cut into tokens."""
     try:
         tokens = tokenize(text, span)
     except SqlError:
@@ -353,7 +362,7 @@ def _order_columns(
     sequence: RuleExpression, context: RewriteContext, alias: str | None, columns: Sequence[Column]
 ) -> tuple[tuple[Column, ...], bool]:
     """Return the target's columns that already hold the order value, if SEQUENCE BY names nothing
-    but such columns: ``a`` or ``struct(a, b)``.
+    but such columns: ``a`` or ``struct(a, b)``, each perhaps with the source's alias before it.
 
     Args:
         sequence: The expression.
@@ -362,7 +371,8 @@ def _order_columns(
         columns: The target's columns that keep the order of the source's values.
 
     Returns:
-        The columns, () for any other expression, and whether they are in a struct.
+        The columns, in the order of SEQUENCE BY, and whether they are in a struct; () and False for
+            any other expression.
     """
     tokens = sequence.tokens(context)
     is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]

@@ -53,8 +53,9 @@ def find_or_plan_state(
         The state table, and whether it must still be created.
 
     Raises:
-        AnalysisError: AUTOCDC_INVALID_STATE: the state table is missing or another's, or its keys,
-            order values, SCD type or columns differ from the statement's.
+        AnalysisError: AUTOCDC_INVALID_STATE: a table that is no state table has the name; AUTO CDC
+            made one that is gone; the state table belongs to another target; or its keys, order
+            values, SCD type, or columns of values (SCD type 2) differ from the statement's.
         UnsupportedError: The state table's name would be too long.
     """
     name = cdc.state_name(context.table.name)
@@ -134,8 +135,8 @@ def need_own_table(
 
 
 def is_state(state: Table) -> bool:
-    """Whether a table is a state table of AUTO CDC's, and still has the columns of one: others may
-    have changed it."""
+    """Whether a table is a state table of AUTO CDC's, by its name and a property, and still has the
+    columns of one (keys, the order value, a BOOLEAN, a TIMESTAMP): others may have changed it."""
     if not cdc.is_state(state):
         return False
     try:
@@ -159,8 +160,8 @@ def declared_retention(properties: Mapping[str, str]) -> str | None:
 
 
 def now_sql(ago_ms: int = 0) -> str:
-    """Return SQL of the time in UTC, or of the time ``ago_ms`` earlier, by this machine's clock in
-    whole seconds, for the column ``at``."""
+    """Return SQL of the time in UTC, or of the time ``ago_ms`` earlier, but not before 1970, by
+    this machine's clock now: a TIMESTAMP_NTZ literal in whole seconds, for the column ``at``."""
     now = datetime.now(UTC)
     moment = now - timedelta(milliseconds=min(ago_ms, int(now.timestamp() * 1000)))  # from 1970 on
     return f"TIMESTAMP_NTZ '{moment:%Y-%m-%d %H:%M:%S}'"
@@ -181,7 +182,8 @@ def _check_value_columns(
     context: RewriteContext, statement: AutoCdc, state: Table, new_state: Table
 ) -> None:
     """Raise AnalysisError COLUMNS_DRIFT if the columns that the records set (``new_state``) differ
-    in name or type from those in the state table, which keeps earlier records (SCD type 2)."""
+    in name or type from those in the state table, which keeps earlier records (SCD type 2). Their
+    order does not matter. State tables of SCD type 1 have none, so they pass."""
 
     def drift_error(message: str) -> AnalysisError:
         """Return the error COLUMNS_DRIFT; the message is the end of a sentence."""
@@ -221,7 +223,9 @@ def _types(columns: tuple[Column, ...]) -> str:
 def _state_definition(
     context: RewriteContext, statement: AutoCdc, rules: CdcRules, folded: CdcFold
 ) -> Table:
-    """Return the definition of the state table that this statement needs; nothing is created. Raise
+    """Return the definition of the state table that this statement needs; nothing is created. Its
+    columns are the keys, the order value, ``deleted``, ``at``, and with SCD type 2 the values. Its
+    buckets are by the keys, except BINARY ones: as many as the target's, but at least 4. Raise
     UnsupportedError if its name would be too long."""
     target = context.table
     name = cdc.state_name(target.name)
@@ -273,8 +277,9 @@ def no_rows(state: Table) -> str:
 
 
 def with_renamed_columns(state: Table, names: Mapping[str, str]) -> Table:
-    """Return a state table's definition with its columns renamed like its target's. Its own columns
-    (order value, deleted, at) get other names if a new name is theirs. Nothing is altered.
+    """Return a state table's definition with its columns renamed like its target's, also in
+    CLUSTERED BY and in the property of the order's columns. Its own columns (order value, deleted,
+    at) get other names if a new name is theirs. Nothing is altered.
 
     ``names``: old name → new name.
     """
