@@ -52,10 +52,12 @@ _SHORT = 10_000  # characters
 
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
     """Return the source of a MERGE as a view over a query, which all readings of the source read,
-    so that they read the same files.
+    so that they read the same files. The view has the source's columns and `PRESENT`; its
+    ``fields`` are not known yet.
 
-    Return None if the statement has a WITH clause and a subquery, which may read the WITH's tables.
-    Then the statement stays one query, in which the source occurs once.
+    Return None if the statement has a WITH clause and a subquery in ON, in a condition or in a
+    value, which may read the WITH's tables. Then the statement stays one query, in which the source
+    occurs once.
     """
     parts = expressions(statement) if statement.ctes is not None else ()
     if any(has_subquery(blank.source, part) for part in parts):
@@ -67,7 +69,8 @@ def derived_source(statement: Merge, blank: Text, source_view: str | None) -> De
 
 def _is_short(statement: Merge, text: str) -> bool:
     """Whether the source is a text of at most 10,000 characters (`_SHORT`) that reads no table,
-    such as VALUES in brackets. False for a name, and for a statement with a WITH clause."""
+    such as VALUES in brackets: it begins with ``(SELECT`` or ``(VALUES`` and has neither FROM nor
+    TABLE in it. False for a name, and for a statement with a WITH clause."""
     length = statement.source.end - statement.source.start
     if statement.source_name is not None or statement.ctes is not None or length > _SHORT:
         return False
@@ -80,7 +83,8 @@ def plan_merge(
 ) -> EventQuery:
     """Rewrite a MERGE to one query for its events (insert and delete events, and marks of matches).
     If possible, the result also has a query for the same events that drops target rows without a
-    partner before the join (``reduced``). Spark analyses the source and the joined rows.
+    partner before the join (``hints.reduced``). With ``derived``, this view is the result's
+    ``source``. Spark analyses the source and the joined rows.
 
     Args:
         statement: The statement.
@@ -145,7 +149,8 @@ def _reduced_query(
     events: Sequence[Text | str],
 ) -> ReducedQuery | None:
     """Compose the query for the same events that drops target rows without a partner before the
-    join; return None if rows without a partner matter, or ON has a subquery or compares no columns.
+    join; return None if rows without a partner matter (NOT MATCHED BY SOURCE), or if ON has a
+    subquery or compares no columns of both sides.
 
     Most rows of the target usually have no partner, and the join would shuffle all of them. Spark
     broadcasts the source's columns that ON needs. This query reads the source twice, so it is only
@@ -184,8 +189,8 @@ def _broadcast_source(statement: Merge, context: RewriteContext, source: Text) -
 
 
 def _write_mode(statement: Merge) -> ew.WriteMode:
-    """Return the mode that lets a target row match twice if the only WHEN MATCHED clause is a
-    DELETE without a condition; otherwise the mode in which this is an error."""
+    """Return MERGE_WITH_REPEATS, which lets a target row match twice, if the only WHEN MATCHED
+    clause is a DELETE without a condition; otherwise MERGE, in which a second match is an error."""
     matched = [c for c in statement.clauses if c.matched is Matched.MATCHED]
     if len(matched) == 1 and matched[0].action is Action.DELETE and not matched[0].condition:
         return ew.WriteMode.MERGE_WITH_REPEATS
@@ -197,7 +202,6 @@ def _source_text(
 ) -> Text:
     """Compose the source as a relation with its alias, and a column `PRESENT` that is true.
 
-    ``view``: the stand-in of a source that is a table's name; None: the user's text of the source.
     ``view``: the stand-in of a source that is a table's name; None: the user's text of the source.
     ``is_sealed``: Spark evaluates each source row once (``repeatable.prevent_reevaluation``).
     """
@@ -219,8 +223,9 @@ def _source_text(
 def _event_columns(
     context: RewriteContext, bound_clauses: Sequence[BoundClause], pair_types: dict[str, HiveType]
 ) -> list[Text | str]:
-    """Return SQL of the columns of a MERGE's events, over the joined pairs: the row's key, the
-    action, and the new values unless all clauses delete."""
+    """Return SQL of the columns of a MERGE's events, over the joined pairs: the target row's key,
+    without the partition for an insert; the action, MATCHED where no clause applies; and, unless
+    all clauses delete, the new values: data columns, then the partition values as text."""
     table = context.table
     clause_values = _fitted_values(context, bound_clauses, pair_types)
     inserts = [str(n) for n, item in enumerate(bound_clauses, 1) if item.action == ew.INSERT]

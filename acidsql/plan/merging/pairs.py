@@ -55,7 +55,10 @@ def joined_rows(
     bound: Sequence[BoundClause],
 ) -> Text:
     """Compose the joined rows of a MERGE, one for each pair and each unpaired row that a clause is
-    about: key, old values, number of the clause that applies (0: none), each clause's values.
+    about, with the statement's WITH clause. The columns are the target row's key, its old values
+    (`OLD` + ordinal), `PRESENT`, the number `CLAUSE` of the clause that applies (0: none), and the
+    values of all clauses, NULL but for this clause (`value_name` of their number, in the order of
+    the clauses). With some clauses there are more columns.
 
     Args:
         statement: The statement.
@@ -100,8 +103,8 @@ class _Layers:
 
     def join_layer(self, target: Text, source: Text) -> Text:
         """Compose the join (inner, left, right or full, as the clauses need) with the keys, the
-        target's old values, and the columns of the WHEN MATCHED clauses, in which both sides are in
-        scope."""
+        target's old values, `PRESENT` (with NOT MATCHED clauses all columns of the source), and the
+        columns of the WHEN MATCHED clauses, in which both sides are in scope."""
         alias, context = quote(self._statement.qualifier), self._context
         old = {f"{OLD}{i}": c.name for i, c in enumerate(context.table.all_columns)}
         if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:
@@ -118,16 +121,18 @@ class _Layers:
         return text.raw("\nON ").user(self._statement.on)
 
     def source_layer(self, rows: Text) -> Text:
-        """Compose the layer over ``rows`` for the WHEN NOT MATCHED clauses, in which only the
-        source's columns are in scope."""
+        """Compose the layer over ``rows``: all their columns and those of the WHEN NOT MATCHED
+        clauses, in which only the source's columns are in scope."""
         context = self._context.with_hidden_columns(self._ours)
         columns = ["*", *self._clause_columns(Matched.NOT_MATCHED, context)]
         text = context.new().raw("SELECT\n").commas(columns).raw("\nFROM (").add(rows)
         return text.raw(f"\n) AS {quote(source_name(self._statement))}")
 
     def target_layer(self, rows: Text) -> Text:
-        """Compose the layer over ``rows`` for the WHEN NOT MATCHED BY SOURCE clauses, in which only
-        the target's columns are in scope."""
+        """Compose the layer over ``rows``: the columns that all layers pass on, the target's old
+        values under its own names, and the columns of the WHEN NOT MATCHED BY SOURCE clauses, in
+        which only the target's columns are in scope. The source's columns, but `PRESENT`, are
+        dropped."""
         target_columns = [
             *(
                 f"{OLD}{i} AS {quote(c.name)}"
@@ -155,8 +160,9 @@ class _Layers:
 
     def _clause_columns(self, matched: Matched, context: RewriteContext) -> list[Text | str]:
         """Return the columns, as SQL with names, that a layer adds for the clauses of the kind
-        ``matched``: the number of the clause that applies so far, then each clause's values; [] if
-        there are no such clauses. Their names are noted for the next layer.
+        ``matched``: the number of the clause that applies so far, then each clause's values (NULL
+        unless the clause applies); [] if there are no such clauses. Their names are noted for the
+        next layer.
 
         The clause's number is a lateral column alias, so that Spark evaluates each condition once.
         """
@@ -185,9 +191,9 @@ class _Layers:
         numbered_clauses: Sequence[tuple[int, BoundClause]],
         earlier_clause: str | None,
     ) -> Text:
-        """Compose the number of the first of ``numbered_clauses`` (clauses of one kind) whose
-        condition is true for the pair; else that of a layer below, or 0. Raise UnsupportedError for
-        a window function in a condition."""
+        """Compose, as a column with its name, the number of the first of ``numbered_clauses``
+        (clauses of one kind) whose condition is true for the pair, neither false nor NULL; else
+        that of a layer below, or 0. Raise UnsupportedError for a window function in a condition."""
         text = context.new().raw("CASE")
         for number, item in numbered_clauses:
             text.raw(f" WHEN {_WHEN[item.clause.matched]}")
@@ -199,7 +205,7 @@ class _Layers:
         return text.raw(f" ELSE {earlier_clause or 0} END AS {self._clause}")
 
     def _clause_value(self, context: RewriteContext, number: int, value: Text) -> Text:
-        """Return a value that is evaluated only if its clause applies: else 1 / 0 could fail the
-        job."""
+        """Return a value that is evaluated only if its clause applies, and else is NULL: else 1 / 0
+        could fail the job. Spark refuses a generator such as explode() in it."""
         text = context.new().raw(f"CASE WHEN {self._clause} = {number} THEN ")
         return text.add(single_value(value)).raw(" END")

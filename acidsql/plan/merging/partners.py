@@ -15,9 +15,10 @@ def joining_columns(
 ) -> frozenset[str]:
     """Return the source's columns that ON compares with the target's, in lower case.
 
-    These are the source's columns in each term of ON that also names a column of the target. They
-    are found by name. If there are none, ON does not compare the two sides. Then it is of no use to
-    look for partners before the join.
+    These are the source's columns in each term of ON that also names a column of the target; with
+    an OR or a CASE at the top level, all of ON is one term. They are found by name: a name that
+    both sides have and that no alias qualifies is the target's. If there are none, ON does not
+    compare the two sides. Then it is of no use to look for partners before the join.
     """
     source_names = {name.lower() for name, _ in source}
     target_columns = {column.name for column in context.table.all_columns}

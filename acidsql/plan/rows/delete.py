@@ -19,8 +19,8 @@ from acidsql.storage.columns import quote
 
 
 def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
-    """Rewrite a DELETE to a query for the keys of the rows to delete. Spark analyses it if there is
-    a WHERE.
+    """Rewrite a DELETE to a query (mode CHANGE) for the keys of the rows to delete, with the action
+    DELETE. Spark analyses it if there is a WHERE.
 
     Raises:
         AnalysisError: A name or a type in WHERE is wrong.

@@ -42,8 +42,8 @@ class Term:
 
 
 def terms_of_on(statement: Merge, context: RewriteContext, source: Fields) -> list[Term]:
-    """Return the terms of ON that AND joins, each with the columns that it equates; [] if the top
-    level has an OR or a CASE.
+    """Return the terms of ON that AND joins, in order, each with the columns that it equates, or
+    None; [] if the top level has an OR or a CASE.
 
     Args:
         statement: The statement.
@@ -68,8 +68,9 @@ def _equated_columns(
     statement: Merge, context: RewriteContext, source: Fields, names: dict[str, str]
 ) -> EquatedColumns | None:
     """Return the target's and the source's column that a term of ON equates; None if it does not
-    equate one of each, each named by its alias. If the source has no or several columns of the
-    name, ``source_column`` is None.
+    equate one of each, each named by its alias, or the target has no such column. If the source has
+    no or several columns of the name, whatever the case, ``source_column`` is None. They
+    ``is_same`` if they have one type, whose equal values have one text, and no collation.
 
     ``names``: the column by qualifier, one or two.
     """

@@ -238,7 +238,7 @@ def assigned_sql(
 
 def is_text(context: RewriteContext, where: Span) -> bool:
     """Whether there is nothing but one string literal at a place of the statement, perhaps in
-    brackets."""
+    brackets. ``"…"`` is none if it is a name in this session."""
     if context.text[where.start : where.start + 1] not in _LITERAL_STARTS:
         return False
     tokens = unwrap(tokenize(context.text, where, double_quoted_identifiers=context.double_quoted))
@@ -247,7 +247,7 @@ def is_text(context: RewriteContext, where: Span) -> bool:
 
 def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[str, HiveType]:
     """Return the types of the columns' DEFAULTs, by column name, as Spark finds them by analysing
-    one query. Columns without one are left out."""
+    one query. Columns without one are left out; if none has one, Spark is not asked."""
     with_default = [column for column in columns if column.default]
     if not with_default:
         return {}
@@ -327,7 +327,9 @@ def may_be_few(text: str, where: Span | None) -> bool:
 
 
 def condition_hints(context: RewriteContext, alias: str, where: Span | None) -> Hints:
-    """Return what the WHERE of an UPDATE or DELETE tells about the rows."""
+    """Return what the WHERE of an UPDATE or DELETE tells about the rows: a predicate that the
+    target's rows satisfy, and that the driver always tries to collect the events if there is a
+    WHERE without a subquery, and otherwise never."""
     return Hints(
         collecting=Collecting.ALWAYS if may_be_few(context.text, where) else Collecting.NEVER,
         target_predicate=condition_predicate(context.text, context.table, alias, where),
@@ -338,7 +340,9 @@ def partition_search(
     context: RewriteContext, alias: str, where: Span | None
 ) -> PartitionSearch | None:
     """Return the query that finds the partitions which an UPDATE or DELETE can change, from the
-    terms of its WHERE on partition columns alone; None if there is no such term."""
+    terms of its WHERE on partition columns alone. Its rows are the partitions' directories; the
+    view that it reads does not exist yet. Return None if there is no such term, no WHERE, or the
+    table has no partition columns."""
     columns = {column.name.lower() for column in context.table.partition_columns}
     if where is None or not columns:
         return None

@@ -43,14 +43,14 @@ _FAMILIES = ({"tinyint", "smallint", "int", "bigint"}, {"float", "double"}, {"de
 
 
 def evolve_for_insert(statement: Insert, context: RewriteContext) -> RewriteContext:
-    """Return the context of an INSERT WITH SCHEMA EVOLUTION, whose target also has the columns of
-    the source, which Spark analyses; without that clause, the same context. The catalog is not
-    changed.
+    """Return the context of an INSERT WITH SCHEMA EVOLUTION, whose target also has the columns,
+    wider types and new fields of the source, which Spark analyses; without that clause, the same
+    context. The catalog is not changed.
 
     Raises:
-        AnalysisError: A new column has a type that cannot be stored, or a struct of a Parquet table
-            or of CLUSTERED BY would get new fields.
-        UnsupportedError: A new column has a name that acidsql itself uses.
+        AnalysisError: A new column or field has a type or name that cannot be stored, or a struct
+            of a Parquet table or of CLUSTERED BY would get new fields.
+        UnsupportedError: A new column has a name that acidsql itself uses, or an İ in its name.
     """
     if not statement.evolves:
         return context
@@ -65,13 +65,15 @@ def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) 
     its clauses name, and new fields of structs; without that clause, the same context. The catalog
     is not changed.
 
-    ``*`` names all columns of the source. SET and the list of an INSERT add a column if the source
-    has a column of the same name.
+    A clause with ``*`` names all columns of the source, and columns then also get wider types.
+    Without ``*``, SET and the list of an INSERT add a column if the source has a column of the same
+    name. They add fields to a column if its new value is just the source's column of its name.
 
     Raises:
-        AnalysisError: A new column has a type that cannot be stored, or ``*`` gives two columns of
-            one name.
-        UnsupportedError: A new column has a name that acidsql itself uses.
+        AnalysisError: A new column or field has a type or name that cannot be stored, a struct of a
+            Parquet table or of CLUSTERED BY would get new fields, or ``*`` gives two columns of one
+            name.
+        UnsupportedError: A new column has a name that acidsql itself uses, or an İ in its name.
     """
     if not statement.evolves:
         return context
@@ -103,10 +105,11 @@ def evolve_for_merge(statement: Merge, context: RewriteContext, source: Fields) 
 
 def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteContext:
     """Return the context of an UPDATE whose target also has the columns of ADD COLUMNS … WITH
-    VALUES; for any other UPDATE, the same context. The catalog is not changed.
+    VALUES, as its last data columns, NULL in all rows; for any other UPDATE, the same context. The
+    catalog is not changed.
 
     Raises:
-        AnalysisError: Another session has added a column of this name meanwhile.
+        AnalysisError: The table has a column of this name: another session has added it meanwhile.
     """
     if not statement.new_columns:
         return context
@@ -124,7 +127,8 @@ def _same_name_columns(
     clause: MergeClause, statement: Merge, context: RewriteContext
 ) -> Iterable[str]:
     """Yield the columns that a clause of MERGE sets, in lower case, whose new value is just the
-    source's column of the same name."""
+    source's column of the same name. Fields of columns, DEFAULT, and clauses with ``*`` or DELETE
+    yield none."""
     pairs: list[tuple[Name, Value]] = []
     if isinstance(clause.action, UpdateAction):
         pairs = [(assignment.target, assignment.value) for assignment in clause.action.assignments]
@@ -139,7 +143,8 @@ def _same_name_columns(
 
 
 def _is_of_source(value: Span, column: str, target: str, context: RewriteContext) -> bool:
-    """Whether a value is ``column`` or ``alias.column``, where the alias is not the target's."""
+    """Whether a value is ``column`` or ``alias.column``, in any case, where the alias is any but
+    the target's. Whether the source has the alias is not checked."""
     tokens = tokenize(context.text, value, double_quoted_identifiers=context.double_quoted)
     names = [token.value.lower() for token in tokens if token.is_name]
     texts = [token.text for token in tokens if not token.is_name]
@@ -169,8 +174,9 @@ def _assigned_names(clause: MergeClause) -> Iterable[Name]:
 
 
 def _evolve(context: RewriteContext, source: Fields, place: Span) -> RewriteContext:
-    """Return a context in which the target and its stand-in have the source's columns: new ones are
-    added, others get wider types and new fields. Partition columns stay as they are."""
+    """Return a context in which the target and its stand-in have the source's columns: new ones
+    come last, in the source's order, others get wider types and new fields. Partition columns stay
+    as they are. If nothing changes, it is the same context. ``place``: for errors."""
     old = context.table
     columns = {column.name: column for column in old.columns}
     partitions = {column.name for column in old.partition_columns}
@@ -197,12 +203,12 @@ def _with_table(context: RewriteContext, table: Table) -> RewriteContext:
 def _with_new_fields(
     context: RewriteContext, column: Column, source_type: HiveType, place: Span
 ) -> Column:
-    """Return a struct column with the additional fields of the source's column; the column itself
-    if there are none.
+    """Return a column with the additional fields of the source's column, in structs at any depth;
+    the column itself if there are none. Types of fields that the column has stay as they are.
 
     Raises:
-        AnalysisError: The table is Parquet, or is clustered by the column: the hash of a row's
-            value would change with its fields.
+        AnalysisError: There are some, but the table is Parquet, or is clustered by the column: the
+            hash of a row's value would change with its fields.
     """
     old_type, table = parse_type(column.type), context.table
     united = FieldRules(is_case_sensitive=context.is_case_sensitive).unite(source_type, old_type)
@@ -238,8 +244,9 @@ def _widen(table: Table, column: Column, source_type: HiveType) -> Column:
 
 
 def _evolved_standin(table: Table, context: RewriteContext) -> str:
-    """Return SQL of a relation over the target's stand-in with the new columns and types. Its rows
-    have NULLs in the new columns."""
+    """Return SQL of a relation in brackets over the target's stand-in: its unchanged columns, then
+    the new and changed ones, in their order. Its rows have NULLs in the new columns, and values
+    converted to the new types."""
     old_columns = {column.name: column for column in context.table.columns}
     changed = [c for c in table.columns if c.name in old_columns and c != old_columns[c.name]]
     new_values = [
@@ -282,14 +289,15 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
 
 
 def storable_type(kind: HiveType) -> str:
-    """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock. Raise
-    FormatError if the type cannot be stored."""
+    """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock, also
+    inside of other types. Raise FormatError if the type cannot be stored."""
     return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
 
 
 def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:
-    """Refuse fields of a STRUCT that nobody could read again: two whose names differ at most in
-    case, which only some sessions tell apart; and names that readers of ORC refuse.
+    """Refuse fields of a STRUCT, at any depth, that nobody could read again: two whose names differ
+    at most in case, which only some sessions tell apart; and names that readers of ORC refuse,
+    which are empty or have the character of the number 0.
 
     Raises:
         AnalysisError: COLUMN_ALREADY_EXISTS, as in Spark, or INVALID_IDENTIFIER.
@@ -326,7 +334,8 @@ def _structs(
 
 
 def check_name(column: Column, text: str, place: Span) -> None:
-    """Refuse names that acidsql itself uses, and names that Spark would not find.
+    """Refuse names that acidsql itself uses (virtual columns, and names with its prefix), and names
+    that Spark would not find.
 
     Raises:
         UnsupportedError: The name is reserved, or has an İ in it.

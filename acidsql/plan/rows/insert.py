@@ -36,7 +36,8 @@ from acidsql.storage.event_records import VALUE, WriteMode
 
 
 def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
-    """Rewrite one INSERT to a query for the new rows, converted to the types of their columns.
+    """Rewrite one INSERT (INTO or OVERWRITE) to a query for the new rows, converted to the types of
+    their columns. Spark analyses the source; a VALUES list also tells the number of rows.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -59,7 +60,8 @@ def plan_source(
     is_literal: Callable[[int], bool] = lambda _: False,
 ) -> EventQuery:
     """Rewrite the insertion of a query's rows to a query for the new rows, converted to the types
-    of their columns; columns that are left out get their DEFAULT or NULL.
+    of their columns: data columns, then the partition values as text. Columns that are left out get
+    their DEFAULT or NULL. Spark analyses ``source``.
 
     Args:
         context: The context of the rewrite.
@@ -125,7 +127,8 @@ def _projection(
     values: dict[str, str],
 ) -> list[Text | str]:
     """Return SQL of the columns of an INSERT's new rows: data columns, then the partition values as
-    text. ``values``: SQL by column name; those of omitted columns are added to it."""
+    text, static ones from the PARTITION clause. ``values``: SQL by column name; those of omitted
+    columns (DEFAULT or NULL) are added to it."""
     table = context.table
     omitted = [c for c in (*columns, *insert_columns.omitted) if c.name not in values]
     omitted += [c for c in insert_columns.from_source if c not in columns and c not in omitted]
@@ -144,11 +147,11 @@ def _projection(
 
 
 def static_value(empty: Text, column: Column, span: Span) -> Text:
-    """Compose SQL that gives a value of a PARTITION clause as text; ``empty`` is a text over the
-    statement.
+    """Compose SQL that gives a value of a PARTITION clause as text; NULL stays NULL. ``empty`` is a
+    text over the statement.
 
     As in Hive and Spark, a string is allowed for an INT column (``p = '1'``), if it is an INT. A
-    value that is none of the column's type fails the job.
+    value that is none of the column's type, or too long for its CHAR or VARCHAR, fails the job.
     """
     cast = empty.new().raw("try_cast(").user(span).raw(f" AS {shown_type(column.type)})")
     if column.type.startswith("char"):
@@ -168,8 +171,8 @@ def static_value(empty: Text, column: Column, span: Span) -> Text:
 def _static_partition(
     context: RewriteContext, insert_columns: InsertColumns
 ) -> StaticPartition | None:
-    """Return the partition that a statement names; None if the table has no partitions, or not all
-    values are static."""
+    """Return the partition that a statement names, as a query of one row with the values as text;
+    None if the table has no partition columns, or not all values are static."""
     if not context.table.partition_columns:
         return None
     if len(insert_columns.static) != len(context.table.partition_columns):
@@ -204,16 +207,16 @@ def source_query(statement: Insert, context: RewriteContext) -> Text:
 def _is_literal(
     source: object, i: int, insert_columns: InsertColumns, context: RewriteContext
 ) -> bool:
-    """Whether a VALUES list's values for the i-th column are all string literals or NULL; False for
-    any other source."""
+    """Whether a VALUES list's values for the i-th column are all string literals, NULL, or DEFAULT
+    of a column without a default; False for any other source."""
     return isinstance(source, Values) and all(
         _is_text_or_null(context, row[i], insert_columns.from_source[i]) for row in source.rows
     )
 
 
 def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> bool:
-    """Whether a value is a string literal or NULL; DEFAULT counts if the column's default is
-    NULL."""
+    """Whether a value is a string literal, perhaps in brackets, or the word NULL; DEFAULT counts if
+    the column has no default."""
     if is_default(value):
         return column.default is None
     span = value_span(value)
@@ -279,8 +282,9 @@ def _check_count(
 def _columns_by_name(
     context: RewriteContext, insert_columns: InsertColumns, fields: Fields, place: Span
 ) -> tuple[Column, ...]:
-    """Return, for each of the source's columns, the table's column of that name, whatever its case.
-    Raise AnalysisError if there is none, or if a name comes twice. The source may lack columns."""
+    """Return, for each of the source's columns, in their order, the column of that name among those
+    that the INSERT fills, whatever its case. Raise AnalysisError if there is none, or if a name
+    comes twice. The source may lack columns."""
     columns_by_name = {column.name: column for column in insert_columns.from_source}
     columns = []
     for name, _ in fields:

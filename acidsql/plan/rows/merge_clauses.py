@@ -89,7 +89,9 @@ def bind_clause(
 def _bind_update(
     clause: MergeClause, action: UpdateAction, statement: Merge, context: RewriteContext
 ) -> BoundClause:
-    """Resolve ``UPDATE SET a = value, …``."""
+    """Resolve ``UPDATE SET a = value, …``; only these columns are among the values. Raise
+    AnalysisError for a wrong name, and UnsupportedError for a window function or DEFAULT of a
+    field."""
     bound = bind_assignments(context.text, context.table, statement.qualifier, action.assignments)
     return BoundClause(context.table, clause, assigned_values(context, bound))
 
@@ -97,8 +99,9 @@ def _bind_update(
 def _bind_insert(
     clause: MergeClause, action: InsertAction, statement: Merge, context: RewriteContext
 ) -> BoundClause:
-    """Resolve ``INSERT [(columns)] VALUES (…)``; other columns get their DEFAULT. Raise
-    AnalysisError if the numbers of columns and values differ."""
+    """Resolve ``INSERT [(columns)] VALUES (…)``; other columns get their DEFAULT. Without a list
+    the values are those of the table's columns, in order, without columns that the statement itself
+    adds. Raise AnalysisError if the numbers of columns and values differ."""
     # Without a list, the values are those of the columns that the user sees.
     table = context.table if action.columns is not None else context.table_before or context.table
     bound = bind_insert(context.text, table, action.columns, (), alias=statement.qualifier)
@@ -120,9 +123,10 @@ def _bind_star(
     source: Fields,
     terms: Sequence[Term],
 ) -> BoundClause:
-    """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name. An UPDATE
-    leaves out partition columns that ON equates. Raise AnalysisError if the source lacks a needed
-    column."""
+    """Resolve ``UPDATE SET *`` or ``INSERT *``, which take the source's columns by name, in the
+    order of the target. An UPDATE leaves out partition columns that ON equates with just these, if
+    equal means the same value. Columns that the source may lack keep their values, or get their
+    DEFAULTs in a new row. Raise AnalysisError if the source lacks a needed column."""
     is_update = clause.action is Action.UPDATE_ALL
     # The pairs have the source's spelling of the name, because in a case-sensitive session the
     # source may have p and P.
@@ -156,14 +160,14 @@ def source_name(statement: Merge) -> str:
 def _source_column_for(
     column: Column, source: Fields, context: RewriteContext, clause: MergeClause
 ) -> str | None:
-    """Return the name of the source's column that a target column gets by ``*``; None if there is
-    none.
+    """Return the name, as the source spells it, of the source's column that a target column gets by
+    ``*``, whatever its case; None if there is none.
 
     In a case-sensitive session the source may have several columns of the name. As in Spark, the
     one in lower case counts, like the target's.
 
     Raises:
-        AnalysisError: Several columns have the name in other letters.
+        AnalysisError: Several columns have the name in other letters, and none in lower case.
     """
     names = [name for name, _ in source if name.lower() == column.name]
     if column.name in names or len(names) < 2:
@@ -182,8 +186,9 @@ def _refuse_missing_column(
     """Raise AnalysisError if a clause with ``*`` cannot do without ``column``, which the source
     does not have.
 
-    A new row gets the column's DEFAULT. WITH SCHEMA EVOLUTION, a changed row keeps its value, and a
-    new row gets NULL, but not as the value of a partition column.
+    ``UPDATE SET *`` can only WITH SCHEMA EVOLUTION: a changed row keeps its value. ``INSERT *`` can
+    if the column has a DEFAULT, or WITH SCHEMA EVOLUTION if it is no partition column: a new row
+    gets NULL.
     """
     if clause.action is Action.UPDATE_ALL:
         may_lack = statement.evolves

@@ -49,8 +49,9 @@ class NewValue:
 def stated_value(
     context: RewriteContext, column: Column, value: Value, fields: _Path = ()
 ) -> NewValue:
-    """Return the new value that a statement gives; DEFAULT becomes SQL of the column's default.
-    ``fields``: the names that lead to a field of the column; (): the whole column.
+    """Return the new value that a statement gives: its place in the text, or for DEFAULT SQL of the
+    column's default in the column's type. ``fields``: the names that lead to a field of the column;
+    (): the whole column.
 
     Raises:
         UnsupportedError: The value has a window function.
@@ -81,7 +82,8 @@ def column_values(
     keeps_missing_fields: bool = False,
 ) -> dict[str, str]:
     """Return column name → SQL of the new value, in the column's type, of each column that gets
-    one, or of which a field gets one.
+    one, or of which a field gets one: then the whole struct, in which other fields keep their old
+    values.
 
     Args:
         context: The context of the rewrite.

@@ -36,8 +36,9 @@ _Values = list[Any] | None
 
 
 def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
-    """Return the event query of an INSERT of plain literals, with its rows; None if Spark must
-    evaluate the literals, or if anything is wrong with the statement.
+    """Return the event query of an INSERT of plain literals, with its rows in ``plain_rows`` (a
+    list by column, in the order of the table; NULLs in columns that the statement omits) and no
+    SQL; None if Spark must evaluate the literals, or if anything is wrong with the statement.
 
     Args:
         text: The user's statement.
@@ -69,8 +70,9 @@ def plan_plain(text: str, statement: Insert, table: Table) -> EventQuery | None:
 
 
 def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
-    """Return the values of one column's literals in a column of this type, with None for NULL; None
-    if in doubt."""
+    """Return the values of one column's literals in a column of this type, with None for NULL.
+    Return None, no list, if one may have another value in Spark, is a literal of another type, or
+    the column's type has no converter (CHAR, VARCHAR, BINARY, nested types). Raise nothing."""
     convert = _CONVERTERS.get(kind.kind)
     try:
         return None if convert is None else convert(literals, kind)
@@ -79,7 +81,8 @@ def plain_values(literals: Sequence[str], kind: HiveType) -> _Values:
 
 
 def _is_plain(table: Table) -> bool:
-    """Whether only the types of the columns decide the values and the place of a row."""
+    """Whether only the types of the columns decide the values and the place of a row: the table has
+    no partition columns, checks or sort order, and each column is a plain one."""
     if table.partition_columns or table.checks or table.sort_columns:
         return False
     return all(map(_is_plain_column, table.columns))
@@ -104,8 +107,9 @@ def _integers(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 
 def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the floats of literals, with None for NULL; None if they have too many digits to be
-    converted as Spark does. Raise ValueError if one is no number."""
+    """Return the floats of literals, with None for NULL; -0 becomes 0.0. For DOUBLE, all may end in
+    D. Else return None if one has more digits than a float here and in Spark surely agree on (6 for
+    FLOAT, 15 for DOUBLE). Raise ValueError if one is no number."""
     numbers = [x for x in literals if not _is_null(x)]
     if column_type.kind == "double" and all(x[-1] in "dD" for x in numbers):
         return [None if _is_null(x) else float(x[:-1]) for x in literals]
@@ -117,8 +121,10 @@ def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 
 def _decimals(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the Decimals of literals, with None for NULL; None if one does not fit the type
-    exactly, or if Spark's common type could lack digits. Raise ValueError if one is no number."""
+    """Return the Decimals of literals, with None for NULL. Casts to DECIMAL count if all literals
+    are casts to just the column's type. Return None if one has too many digits before or after the
+    point for the type, as written, or if Spark's common type could lack digits. Raise ValueError if
+    one is no number."""
     precision, scale = column_type.parameters
     casts = [_CAST.fullmatch(x) for x in literals if not _is_null(x)]
     if all(cast and (int(cast[2]), int(cast[3])) == (precision, scale) for cast in casts):
@@ -146,15 +152,16 @@ def _decimal(literal: str) -> Decimal:
 
 
 def _texts(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the texts of string literals, with None for NULL; None if one is another literal."""
+    """Return the texts between the quotes of string literals, as written, with None for NULL; None
+    if one does not begin with a single quote."""
     if not all(x[0] == "'" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else x[1:-1] for x in literals]
 
 
 def _booleans(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the bools of literals TRUE and FALSE, with None for NULL. Raise KeyError for
-    others."""
+    """Return the bools of literals TRUE and FALSE, in any case, with None for NULL. Raise KeyError
+    for others."""
     return [None if _is_null(x) else _TRUTH[x.lower()] for x in literals]
 
 

@@ -40,14 +40,17 @@ _NEW = f"{ew.PREFIX}new"
 def plan_replace(
     statement: Insert, context: RewriteContext
 ) -> tuple[EventQuery, DerivedView | None]:
-    """Rewrite an INSERT … REPLACE to a query that inserts the new rows and deletes the old ones.
+    """Rewrite an INSERT … REPLACE to a query (mode MERGE) that inserts the new rows and deletes the
+    old ones. Spark analyses the source, and the condition of REPLACE WHERE.
 
     Args:
         statement: The statement.
         context: The context of the rewrite.
 
     Returns:
-        The query; for REPLACE USING also the view over the new rows, which the query reads twice.
+        The query, and the view over the new rows that it reads. For REPLACE WHERE the view is the
+            query's ``source``, and the second member is None; for REPLACE USING it is the second
+            member, because the query reads it twice.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -77,7 +80,7 @@ def plan_replace(
 
 def _checked_condition(context: RewriteContext, where: Span) -> Text:
     """Compose the condition of REPLACE WHERE. Raise UnsupportedError for a window function, a ``*``
-    or a subquery."""
+    that stands for columns, or a subquery."""
     refuse_window(context, where)
     if (star := first_star(context.text, where, context.double_quoted)) is not None:
         raise UnsupportedError(
@@ -111,8 +114,8 @@ def _need_boolean(
 
 
 def _checked_action(condition: Text) -> Text:
-    """Compose SQL of the action of a new row: INSERT; it fails the job if the row does not satisfy
-    the condition of REPLACE WHERE."""
+    """Compose SQL of the action of a new row: INSERT; it fails the job if the condition of REPLACE
+    WHERE is false or NULL for the row."""
     failure = raise_sql(
         "REPLACE_WHERE_MISMATCH",
         "44000",
@@ -124,8 +127,8 @@ def _checked_action(condition: Text) -> Text:
 
 
 def _new_rows(context: RewriteContext, inserts: Text) -> Text:
-    """Compose a query for the new rows of an INSERT: the table's columns as readers will see them,
-    then the partition values as texts."""
+    """Compose a query for the new rows of an INSERT, over the query of its events: the table's
+    columns, partition columns too, as readers will see them, then the partition values as texts."""
     table = context.table
     pairs = zip(new_values(table), table.all_columns, strict=True)
     columns: list[Text | str] = [f"{value} AS {quote(column.name)}" for value, column in pairs]
@@ -134,16 +137,16 @@ def _new_rows(context: RewriteContext, inserts: Text) -> Text:
 
 
 def _insert_events(context: RewriteContext, new_relation: str, action: Text) -> Text:
-    """Compose a query for the insert events of the rows of ``new_relation``: no old row,
-    ``action``, and the values."""
+    """Compose a query for the insert events of the rows of ``new_relation``: NULLs as the old row's
+    key, then ``action``, and the values."""
     columns: list[Text | str] = [f"NULL AS {key}" for key in ew.KEYS]
     columns += [context.new().add(action).raw(f" AS {ew.ACTION}"), *_values(context)]
     return context.new().raw("SELECT ").commas(columns).raw(f"\nFROM {new_relation}")
 
 
 def _delete_events(context: RewriteContext, old_relation: Text, target_alias: str) -> Text:
-    """Compose a query for the delete events of the rows of ``old_relation``, with NULLs as
-    values."""
+    """Compose a query for the delete events of the rows of ``old_relation``: their keys, the action
+    DELETE, and NULLs as values. The columns have no names of their own."""
     columns = [*key_columns(target_alias), str(ew.DELETE), *(["NULL"] * len(_values(context)))]
     return context.new().raw("SELECT ").commas(list(columns)).raw("\nFROM ").add(old_relation)
 

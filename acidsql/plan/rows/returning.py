@@ -64,7 +64,8 @@ def plan_returning(
 
     Raises:
         AnalysisError: A name or a type is wrong, or an item has an aggregate function.
-        UnsupportedError: An item has a subquery or a column of MERGE's source.
+        UnsupportedError: An item has a subquery, or names a column of MERGE's source by the
+            source's alias.
     """
     if (clause := statement.returning) is None:
         return None
@@ -86,8 +87,9 @@ def plan_returning(
 def _analyse_without_aggregates(
     query: Text, clause: Returning, analyse: Callable[[Text], object]
 ) -> None:
-    """Let Spark analyse the RETURNING query. For an aggregate function raise an AnalysisError with
-    our own message; Spark's other errors pass."""
+    """Let Spark analyse the RETURNING query, in which a plain column stands beside the items. Its
+    error MISSING_GROUP_BY, which Spark raises for an aggregate function there, becomes an
+    AnalysisError of this condition with our own message; Spark's other errors pass."""
     try:
         analyse(query)
     except AnalysisError as error:
@@ -124,8 +126,8 @@ class _Scope:
         cls, text: str, statement: _Statement, clause: Returning, table: Table
     ) -> _Scope:
         """Return the scope of a statement's RETURNING: its qualifier, and whether it shows old rows
-        (DELETE, MERGE, or an UPDATE that names OLD), new rows (all but DELETE), and MERGE's action.
-        """
+        (DELETE, MERGE, or an UPDATE whose items have the name of the old row or the word
+        IDENTIFIER), new rows (all but DELETE), and MERGE's action."""
         qualifier, has_alias = statement.target.parts[-1], False
         if not isinstance(statement, Insert):
             qualifier, has_alias = statement.qualifier, statement.alias is not None
@@ -141,9 +143,13 @@ class _Scope:
 
     def edits(self, item: Span, double_quoted: bool) -> Iterator[Edit]:
         """Yield the edits of one item: they put columns in the place of ``merge_action()``, leave
-        our own columns out of each ``*``, and drop ``db.`` in ``db.t.c``. Raise UnsupportedError
-        for a subquery or a column of MERGE's source, and AnalysisError for ``merge_action()``
-        without MERGE, or an EXCEPT of columns that the ``*`` lacks."""
+        our own columns out of each ``*``, and drop ``db.`` in ``db.t.c`` if the target has no
+        alias.
+
+        Raises:
+            UnsupportedError: The item has a subquery, or a column of MERGE's source by its alias.
+            AnalysisError: ``merge_action()`` without MERGE, or an EXCEPT of our columns.
+        """
         table, text = self.shown.table, self.text
         item_references = references(
             text, item, double_quoted_identifiers=double_quoted, is_value=True
@@ -190,8 +196,9 @@ class _Scope:
         yield from self._merge_action_edits(item)
 
     def _need_listed_columns(self, star: Star, own_names: Collection[str]) -> None:
-        """Raise AnalysisError if the EXCEPT of a ``*`` names one of ``own_names``, which the ``*``
-        does not have. Spark's error would list our own columns, too."""
+        """Raise AnalysisError if an item of the EXCEPT of a ``*`` is one of ``own_names`` (in lower
+        case), which the ``*`` does not have. Spark's error would list our own columns, too. Other
+        names pass."""
         tokens = [] if star.excepted is None else tokenize(self.text, star.excepted)
         for i, token in enumerate(tokens):
             is_whole = (i == 0 or tokens[i - 1].text == ",") and (
@@ -206,9 +213,9 @@ class _Scope:
                 )  # fmt: skip
 
     def _merge_action_edits(self, item_span: Span) -> Iterator[Edit]:
-        """Yield the edits that replace each call of ``merge_action()`` in an item of RETURNING by
-        the column of the action; an item that is only the call keeps its name. Raise AnalysisError
-        if there is a call and the statement is no MERGE."""
+        """Yield the edits that replace each call of ``merge_action()``, in any case, in an item of
+        RETURNING by the column of the action; an item that is only the call keeps its name. Raise
+        AnalysisError if there is a call and the statement is no MERGE."""
         tokens = tokenize(self.text, item_span)
         for i in range(len(tokens) - 2):
             name, opening, closing = tokens[i : i + 3]

@@ -37,7 +37,8 @@ def star_edits(
     double_quoted: bool = False,
 ) -> list[Edit]:
     """Return the edits that leave the columns which acidsql added to the stand-ins out of each
-    ``*`` in a statement's conditions and values. A ``*`` that multiplies gets none.
+    ``*`` in a statement's conditions and values. A ``*`` that multiplies gets none, nor does one
+    behind any other qualifier (``c.*`` for a struct ``c``).
 
     A ``*`` in a subquery gets no edit: it means the columns of the subquery's FROM.
 
@@ -75,7 +76,8 @@ def _hidden_columns_by_qualifier(
 ) -> Mapping[_Qualifier, str]:
     """Return, for each qualifier in lower case that the user may write before a ``*`` (() for
     none), the columns that acidsql added to that stand-in, as SQL text ``a, b``. MERGE has
-    qualifiers of the target and of the source."""
+    qualifiers of the target and of the source, if the source has an alias; if both have the same,
+    it is the target's."""
     target = resolve(statement.target.parts)
     virtual = () if target is None else target_virtual_columns(text, target)
     target_columns = ", ".join([*virtual, *ew.KEYS])
@@ -92,7 +94,8 @@ def _hidden_columns_by_qualifier(
 
 
 def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualifier]:
-    """Return the alias; for a table without an alias also ``database.table``."""
+    """Return the alias, in lower case, as ``(alias,)``; for an ACID table without an alias, which
+    goes by its own name, also ``(database, table)``."""
     table = None if name is None or name.parts[-1] != alias else resolve(name.parts)
     plain = (alias.lower(),)
     return [plain] if table is None else [plain, (table.name.database, table.name.shown)]
@@ -100,7 +103,7 @@ def _qualifiers(alias: str, name: Name | None, resolve: Resolve) -> list[_Qualif
 
 def first_star(text: str, expression: Span, double_quoted: bool) -> Span | None:
     """Return the place of the first ``*`` in an expression, outside of subqueries, that stands for
-    columns; None if there is none."""
+    columns: it has a qualifier or is an argument by itself. None if there is none."""
     expression_references = references(
         text, expression, double_quoted_identifiers=double_quoted, is_value=True
     )

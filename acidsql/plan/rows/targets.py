@@ -63,7 +63,9 @@ class Targets:
     @contextmanager
     def explain_errors(self, text: str) -> Iterator[None]:
         """If the statement in the ``with`` block fails because its target is no ACID table, raise
-        an error that says what the target is, and what to write instead. Other errors pass.
+        an error that says what the target is, and what to write instead. What the cause is, is told
+        by the error's condition and by what Spark knows of the target now. Other errors pass
+        unchanged, also if the target is an ACID table.
 
         Args:
             text: The statement.
@@ -85,7 +87,9 @@ class Targets:
 
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
         """Return the error that says what the target is (a view, a table of Spark's or another
-        engine's, nothing); None if it is an ACID table, or not the cause of the error."""
+        engine's, nothing). Return None if it is an ACID table, if the statement is ALTER VIEW or
+        the like, or if such a target does not raise an error of this ``condition`` in this
+        statement."""
         target = _target_parts(text)
         if target is None or self._names.find(target, at_a_glance=True) is not None:
             return None
@@ -122,8 +126,9 @@ class Targets:
 
 
 def _error_condition(error: Exception) -> str | None:
-    """Return the name of an error's condition, if Spark or we have raised it; ``_UNNAMED`` if it
-    has none; None for any other error."""
+    """Return the name of the condition of an error that Spark or we have raised; ``_UNNAMED`` if it
+    has none; None for any other error. An error of the JVM's own has none, but INTERNAL_ERROR if
+    its text says so."""
     if isinstance(error, AcidSqlError):
         return error.condition
     if isinstance(error, PySparkException):
@@ -150,7 +155,9 @@ def _target_parts(text: str) -> tuple[str, ...] | None:
 
 def _statement_word_and_start(text: str) -> tuple[str, int]:
     """Return the first word of a statement behind its WITH clause, in upper case, and the word's
-    offset; but REPLACE, RETURNING or VIEW for such statements, and the second word of DESCRIBE."""
+    offset (0 without a WITH clause). The word is REPLACE or RETURNING for an INSERT, UPDATE, DELETE
+    or MERGE with such a clause, VIEW for statements about views, and the second word of DESCRIBE.
+    """
     tokens = tokenize(text)
     c, start = Cursor(text, tokens), 0
     if c.is_at("WITH") and c.skip_ctes():
@@ -202,7 +209,7 @@ def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlErr
 def place_of_name(parts: tuple[str, ...], text: str, start: int = 0) -> Span:
     """Return the first place of a name in a statement, from ``start`` on, whatever the case.
 
-    It is the whole statement, if the name is not in the text.
+    It is the whole statement, if the name is not there or has no parts.
     """
     lowered_parts = [part.lower() for part in parts]
     if not lowered_parts:

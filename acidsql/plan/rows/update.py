@@ -29,8 +29,9 @@ from acidsql.storage.columns import quote
 
 
 def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
-    """Rewrite an UPDATE to a query with one row for each row to change: its key, the action, and
-    its new values. Spark analyses it.
+    """Rewrite an UPDATE to a query (mode CHANGE) with one row for each row to change: its key, the
+    action, and all its values, new and old ones. Spark analyses the rows to change. If SET names a
+    partition column, rows may move, so no ``partitions`` are searched for.
 
     Raises:
         AnalysisError: A name or a type does not fit.
@@ -74,8 +75,9 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
 def _rows_to_change(
     statement: Update, alias: str, values: Mapping[str, NewValue], context: RewriteContext
 ) -> Text:
-    """Compose a query for the rows to change: their keys, their old values, and the values of SET.
-    Raise UnsupportedError for a window function in WHERE."""
+    """Compose a query for the rows to change: their keys, all their old values, and the values of
+    SET under the names of ``values``, not converted. Raise UnsupportedError for a window function
+    in WHERE."""
     rows = context.new(statement.ctes)
     columns: list[Text | str] = [*key_columns(alias)]
     columns += [f"{quote(alias)}.{quote(c.name)}" for c in context.table.all_columns]
