@@ -56,7 +56,8 @@ class DefaultSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of a stream of the option ``table``, as DDL, and keep them for
-        ``streamReader``. Raise NotImplementedError without this option: a batch has no snapshot."""
+        ``streamReader``. This opens a stream and closes it again. Raise NotImplementedError without
+        this option: a batch has no snapshot."""
         if "table" not in self.options:
             raise NotImplementedError(_NO_SNAPSHOT)
         stream = self._stream()
@@ -66,8 +67,8 @@ class DefaultSource(DataSource):
         return ddl
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
-        """Return the reader of a stream of the table. Raise NotImplementedError if the user gave a
-        schema."""
+        """Return the reader of a stream of the table, a `TableStream`. Raise NotImplementedError if
+        Spark has not called ``schema`` before, because the user gave a schema."""
         if self._ddl is None:
             raise NotImplementedError(
                 "A stream has the columns of its table. Leave out .schema(…), and select."
@@ -75,7 +76,8 @@ class DefaultSource(DataSource):
         return self._stream()
 
     def _stream(self) -> Any:
-        """Return the stream that the options describe. This opens the metastore."""
+        """Return a new `TableStream` that the options describe, with the columns that ``schema``
+        kept, if it was called."""
         from acidsql.streams.source.source import TableStream
 
         options = dict(self.options)
@@ -83,12 +85,13 @@ class DefaultSource(DataSource):
 
 
 def _open_stream_metastore(options: dict[str, str]) -> Any:
-    """Open the metastore that the options of a stream or an environment variable name. The options
-    of object stores hold for this process from then on.
+    """Open the metastore of the option ``metastore`` or, without it, of the environment variable
+    ACIDSQL_METASTORE; without both, the SQLite file in the option ``warehouse``. Options of object
+    stores hold for this process from then on. Names of options may be in any case.
 
     Raises:
-        SettingError: The URL in the options has a password, an option is a secret, or the warehouse
-            of acidsql's own metastore is missing.
+        SettingError: The URL in the options has a password, an option is a secret, or the option
+            warehouse is missing, which acidsql's own metastore needs.
     """
     from acidsql.api.opening import is_hive, open_hive, open_metastore, warehouse_location
     from acidsql.errors import SettingError

@@ -55,7 +55,8 @@ class SessionCore:
             )  # fmt: skip
 
     def _table(self, name: str) -> Table:
-        """Return the ACID table of this name, ``table`` or ``database.table``. Raise CatalogError
-        if there is none."""
+        """Return the ACID table of this name, ``table`` or ``database.table``; its constraints may
+        be outdated, because a cache may answer. Raise CatalogError if there is none, if a view has
+        the name, or if the text is no such name."""
         parts = table_parts(name)
         return need_acid_table(self.spark, self._runner.resolve(parts), parts)

@@ -74,8 +74,8 @@ class Migration(SessionCore):
         one. Whether there is such a table is not checked.
 
         Raises:
-            AnalysisError: The text is not ``table`` or ``database.table``, or names what is
-                Spark's.
+            AnalysisError: The name has too many parts, or names what is Spark's.
+            CatalogError: The text is no name of a table.
             UnsupportedError: The table is temporary.
         """
         table_name = self._runner.qualify(table_parts(given_name))

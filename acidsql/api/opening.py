@@ -30,8 +30,9 @@ def conf(spark: SparkSession, name: str) -> str | None:
 
 
 def conf_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that the Spark conf has: the setting's name → its text. In the conf, a
-    name of Hive's has ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``."""
+    """Return the settings that the Spark conf has: the setting's name → its text, unchecked. Only
+    names of settings that acidsql knows are looked for. In the conf, a name of Hive's has
+    ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``."""
     conf_values = {}
     for setting in known_settings():
         name = setting.name
@@ -43,7 +44,7 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
 
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
     """Open acidsql's own metastore at a URL or, without one, the SQLite file in a local warehouse.
-    The warehouse's directory and the SQLite file are made if they are missing.
+    The warehouse's directory is made if it is missing, also with a URL; so is the SQLite file.
 
     Raises:
         SettingError: The warehouse cannot be made; or there is no URL, and the warehouse is not
@@ -87,8 +88,10 @@ def open_hive(url: str, warehouse: str | None) -> tuple[Metastore, str]:
 
 
 def open_metastore_without_spark(url: str | None, warehouse: str | None) -> Metastore:
-    """Open the metastore at a URL or, without one, the SQLite file in a warehouse, with default
-    settings. Spark is not needed. A missing SQLite file is an error.
+    """Open the metastore at a URL (acidsql's own or Hive's) or, without one, the SQLite file in a
+    warehouse, with default settings. Spark is not needed. Without a URL, a missing SQLite file is
+    an error. With the URL of acidsql's own metastore, the warehouse is ``spark-warehouse`` by
+    default; it need not exist.
 
     Raises:
         SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive

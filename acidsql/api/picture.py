@@ -61,9 +61,11 @@ class Picture:
 
 
 def health_cells(health: Any) -> tuple[str, ...]:
-    """Return a row of ``Session.health`` as texts, under the heads ``CELLS``; "" for a number that
-    is not known. The last one is the problem or, if there is none, why the next compaction is
-    due."""
+    """Return a row of ``Session.health`` as texts, under the heads ``CELLS``: the name, rows,
+    deleted rows, live bytes, number and bytes of bases, of deltas and of delete deltas, obsolete
+    bytes, what keeps them, the next compaction; last the problem or, if there is none, why the next
+    compaction is due. "" stands for what is not known or not there; unknown bytes are shown as 0.
+    """
     return (
         _row_name(health),
         "" if health.rows is None else f"{health.rows:,}",
@@ -91,7 +93,9 @@ def _row_name(health: Any) -> str:
 
 def _health_line(health: Health) -> str:
     """Return a row as a line of text, ``p=1: 1,204 rows, 0 deleted, 3.2 MB in 3 files · …``, with
-    the problem in the place of rows that are not known."""
+    the problem in the place of rows that are not known. Behind the dots follow, each only if there
+    is such a thing: the deltas and their part of the bytes, the obsolete bytes and what keeps them,
+    the next compaction and why."""
     if health.rows is None or health.deleted_rows is None:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:
@@ -116,7 +120,8 @@ def _count_text(number: int, noun: str) -> str:
 
 
 def _keeper_of_obsolete_text(health: Any) -> str:
-    """Return what keeps the obsolete files from deletion, and since when; "" if nothing does."""
+    """Return what keeps the obsolete files from deletion and, if that is known, since when: ``…,
+    since 2024-05-01 12:00 UTC``; "" if nothing does."""
     since = ""
     if health.held_since is not None:
         since = f", since {health.held_since.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
@@ -139,8 +144,9 @@ def _legend_svg() -> str:
 
 
 def _bar_svg(health: Health, line_number: int, most_bytes: int) -> str:
-    """Return SVG of one line: a name, a bar of four colours, and its bytes; the whole line of text
-    comes up as a tip. ``most_bytes``: the bytes of the longest bar."""
+    """Return SVG of one line: a name, cut to 30 letters, a bar of four colours, and its bytes, live
+    and obsolete; the whole line of text comes up as a tip. ``most_bytes``: the bytes of the longest
+    bar, which is 400 pixels long."""
     y, x = _LINE * line_number, float(_NAMES)
     name = (
         _row_name(health)

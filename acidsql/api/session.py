@@ -75,7 +75,7 @@ def connect(
             over the Spark conf ``spark.acidsql.<name>``.
 
     Returns:
-        The session. Close it, or use it as a context manager.
+        The session, the newest for ``%%acidsql``. Close it, or use it as a context manager.
 
     Raises:
         SettingError: ``compactor`` or a setting's name or value is unknown, the warehouse cannot
@@ -357,6 +357,6 @@ class Session(
 
 
 def newest_session() -> Session | None:
-    """The session that this process opened last; None if it is closed, or there was none.
-    ``%%acidsql`` uses this session."""
+    """Return the session that ``connect`` opened last in this process; None if that one is closed,
+    even if an older one is open, or there was none. ``%%acidsql`` uses this session."""
     return _newest[0] if _newest and not _newest[0]._closed else None

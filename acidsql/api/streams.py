@@ -148,8 +148,9 @@ class StreamMethods(SessionCore):
         clauses: CdcClauses,
         bad_records: str | None,
     ) -> AutoCdc | SeveralCdc:
-        """Return the function of ``auto_cdc`` for one target, or for several, without commit
-        points. The clauses are checked. Nothing is applied or created.
+        """Return the function of ``auto_cdc`` without commit points: an `AutoCdc` if ``target`` is
+        a text, otherwise a `SeveralCdc`, which splits the records by the column ``by``. The clauses
+        of the one target are checked. Nothing is applied or created.
 
         Raises:
             SettingError, AnalysisError, UnsupportedError: Arguments do not belong together, or a
@@ -300,10 +301,11 @@ class StreamMethods(SessionCore):
 
         Args:
             txn_app_id: The application.
-            table: Forget only its entry for this table. Default: all of its entries.
+            table: Forget only its entry for this table, which may be dropped; then its name needs
+                the database. Default: all of its entries.
 
         Returns:
-            The number of entries that were deleted.
+            The number of entries that were deleted; 0 if there was none.
         """
         sink = None
         if table is not None:
@@ -341,8 +343,9 @@ class StreamMethods(SessionCore):
             )
 
     def _full_name(self, table: str) -> str:
-        """Return a table's name with its database, because USE may change the current one; a name
-        of Spark's as it is. Raise UnsupportedError for a temporary table."""
+        """Return a table's name as ``database.table``, because USE may change the current one; a
+        name of Spark's as it is given. Whether there is such a table is not checked. Raise
+        UnsupportedError for a temporary table."""
         full_name = self._runner.qualify(table_parts(table))
         refuse_temporary(full_name, "A stream")
         return table if full_name is None else str(full_name)
@@ -373,10 +376,11 @@ class StreamMethods(SessionCore):
         return retry_transient(once, retries)
 
     def _begin(self, txn_app_id: str | None, txn_version: int | None) -> Transaction:
-        """Begin the transaction of a ``with acid.transaction()`` block, and return it. If its
-        number, or a higher one, was committed before, its changes will be skipped. Raise TxnError
-        if a transaction is open, SettingError for a wrong name or number, UnsupportedError if the
-        metastore cannot note a ``txn_app_id``."""
+        """Begin the transaction of a ``with acid.transaction()`` block, and return it; without both
+        arguments, an unnumbered one. If its number, or a higher one, was committed before, it is
+        ``replayed``: its changes will be skipped. Raise TxnError if a transaction is open,
+        SettingError for a wrong name or number, UnsupportedError if the metastore cannot note a
+        ``txn_app_id``."""
         begin, text = self._runner.transactions.begin, "acid.transaction()"
         batch = numbered_batch(txn_app_id, txn_version)
         if batch is None:

@@ -36,6 +36,7 @@ class MergeIntoWriter:
     def __init__(
         self, spark: SparkSession, run: _RunSql, source: DataFrame, table: str, on: SqlOrColumn
     ) -> None:
+        """Keep what ``merge`` needs; nothing is checked or run. ``run``: ``Session.sql``."""
         self._spark, self._run = spark, run
         self._source, self._table, self._on = source, table, on
         self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
@@ -44,6 +45,8 @@ class MergeIntoWriter:
         self._has_run = False
 
     def __repr__(self) -> str:
+        """Return ``<MERGE INTO t, 2 clauses, not run yet: .merge()>``, or ``…, was run>`` once
+        ``merge`` has succeeded."""
         count = sum(map(len, self._clauses.values()))
         state = "was run" if self._has_run else "not run yet: .merge()"
         return f"<MERGE INTO {self._table}, {count} clause{'' if count == 1 else 's'}, {state}>"
@@ -77,11 +80,13 @@ class MergeIntoWriter:
         return self
 
     def merge(self) -> DataFrame:
-        """Run the MERGE. A second call runs it again.
+        """Run the MERGE. A second call runs it again. The clauses are ordered by kind: MATCHED, NOT
+        MATCHED, NOT MATCHED BY SOURCE; those of one kind stay in the order in which they were
+        added.
 
         Returns:
             One row of counts: num_affected_rows, num_inserted_rows, num_updated_rows,
-            num_deleted_rows, txn_id and write_id.
+                num_deleted_rows, txn_id and write_id.
 
         Raises:
             MergeCardinalityError: Several rows of the source match one row of the table.
@@ -165,8 +170,9 @@ class MergeIntoWriter:
     def _add_clause(
         self, kind: str, clause: _Clause, values: Iterable[SqlOrColumn] = ()
     ) -> MergeIntoWriter:
-        """Add a clause behind those of its kind, and return this writer. ``clause``: makes the SQL
-        of the clause in ``merge``. ``values``: its values, for advice in an error."""
+        """Add a clause behind those of its kind (a member of `_KINDS`), and return this writer.
+        ``clause``: makes the SQL of the clause in ``merge``. ``values``: its values, for advice in
+        an error."""
         self._clauses[kind].append(clause)
         self._values += values
         return self

@@ -248,8 +248,9 @@ class DataFrameMethods(SessionCore):
 def _layout_clauses(
     clustered_by: Sequence[str] | str, buckets: int | None, properties: Mapping[str, str]
 ) -> str:
-    """Return the SQL of CLUSTERED BY and TBLPROPERTIES of a CREATE TABLE; each is left out without
-    its arguments. Raise SettingError for ``clustered_by`` without ``buckets``, or the reverse."""
+    """Return the SQL of CLUSTERED BY … INTO … BUCKETS and TBLPROPERTIES of a CREATE TABLE, each
+    with a blank before it; each is "" without its arguments. Raise SettingError for
+    ``clustered_by`` without ``buckets``, or the reverse."""
     if bool(clustered_by) != (buckets is not None):
         raise SettingError("clustered_by and buckets belong together.", name="buckets")
     text = (
@@ -271,8 +272,8 @@ def _string_literal(text: str) -> str:
 
 
 def _schema_fields(schema: T.StructType | str) -> list[T.StructField]:
-    """Return the fields of a schema, which is a StructType or DDL. DDL of a type that is no struct
-    has none. Spark raises its own error for wrong DDL."""
+    """Return the fields of a schema, which is a StructType or DDL; [] for DDL of a type that is no
+    struct (``INT``). Spark raises its own error for wrong DDL."""
     if isinstance(schema, str):
         parsed = T.DataType.fromDDL(schema)
         schema = parsed if isinstance(parsed, T.StructType) else T.StructType()

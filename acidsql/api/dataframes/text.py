@@ -26,7 +26,8 @@ def table_name(table: str) -> str:
 
 def table_and_alias(table: str) -> str:
     """Return SQL of a table's name and, if there is one, its alias: ``database.table AS t``; all
-    parts are quoted."""
+    parts are quoted. The AS may be missing in ``table``. Raise CatalogError if it is no such name.
+    """
     parts, alias = parts_and_alias(table)
     return quoted_path(parts) if alias is None else f"{quoted_path(parts)} AS {quote(alias)}"
 
@@ -69,12 +70,14 @@ def value_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
 
 
 def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
-    """Return the SQL of a value or condition. Text goes into brackets, so that it stays one
-    expression.
+    """Return the SQL of a value or condition. A text goes into brackets, so that it stays one
+    expression; with ``--`` in it, the closing bracket stands on a line of its own. A Column gets no
+    brackets here.
 
     Raises:
-        SqlError: The text is no expression, its brackets do not match, or the Column cannot be
-            written as SQL.
+        SqlError: The text has no token (blanks, comments), cannot be cut into tokens, or its
+            brackets do not match; or the Column cannot be written as SQL. Nothing else of a text is
+            checked.
     """
     if isinstance(value, Column):
         return columns(value)
@@ -87,8 +90,9 @@ def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
 
 @contextmanager
 def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
-    """If an SqlError of the block is about a name or the syntax in one of these values, raise it
-    with advice: how to pass a text. A value with quotes or brackets gets none.
+    """If an SqlError of the block is about a name or the syntax in one of these values
+    (`_is_bare_text_at`), raise an error of the same class, with the same place and condition, whose
+    message ends with advice: how to pass a text. Other errors pass.
 
     ``{"city": "Rome"}`` is a frequent mistake: here ``Rome`` is a column.
     """
@@ -107,8 +111,9 @@ def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
 
 
 def _is_bare_text_at(error: SqlError, value: str) -> bool:
-    """Whether an error is about an unknown name or the syntax inside of this value in the
-    statement's text, and the value has neither quotes nor brackets."""
+    """Whether an error is UNRESOLVED_COLUMN or PARSE_SYNTAX_ERROR, and its place is inside of the
+    first ``(value)`` in the statement's text; False if the value has a quote, a back quote or a
+    bracket."""
     is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
     if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
         return False
