@@ -333,8 +333,9 @@ def hive_check(
 
 
 def _statements_text(text: str | None, file: BinaryIO | None) -> str:
-    """Return the statements: ``text`` or, without it, what the file or else standard input has.
-    Raise UsageError if both are given, or the statements are not UTF-8."""
+    """Return the statements, decoded from UTF-8, without a byte order mark: ``text`` or, without
+    it, what the file or else standard input has, read to its end. Raise UsageError if both are
+    given, or the statements are not UTF-8."""
     if text is None:
         raw_text = (file or sys.stdin.buffer).read()
     elif file is None:
@@ -360,7 +361,8 @@ def _print_any_character() -> None:
 
 @contextmanager
 def _end_on_sigterm() -> Iterator[None]:
-    """In the block, let SIGTERM raise KeyboardInterrupt, as Ctrl-C does."""
+    """In the block, let SIGTERM raise KeyboardInterrupt, as Ctrl-C does. The handler from before
+    comes back at the end."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -370,9 +372,10 @@ def _end_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
-    """Yield a session of acidsql with the options' warehouse, metastore and Spark session, and
-    close it after the block. Errors of acidsql and Spark become click's, without a traceback. If
-    the server of the option ``remote`` does not answer for five seconds, a warning is printed."""
+    """Yield a new session of acidsql with the options' warehouse, metastore and Spark session, and
+    close it after the block; Spark is not stopped. Errors of acidsql and Spark become click's,
+    without a traceback. If the server of the option ``remote`` does not answer for five seconds, a
+    warning is printed on standard error."""
     if not os.environ.get("SPARK_HOME") and not (options["remote"] or "").startswith("sc:"):
         use_java()
     # Imported here: pyspark takes half a second to import, and --help should not wait for it.
@@ -397,8 +400,9 @@ def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
 
 def _spark_session(options: dict[str, Any]) -> Any:
-    """Return a Spark session with the options ``master``, ``remote`` and ``confs``, without Spark's
-    UI and progress bars unless a conf says otherwise. If a session runs already, return it."""
+    """Return a Spark session with the options ``master``, ``remote`` and ``confs``. Without
+    ``remote``, Spark's UI and progress bars are off unless a conf says otherwise. If a session runs
+    already, return it, with the confs set."""
     from pyspark.sql import SparkSession
 
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}

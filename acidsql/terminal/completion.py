@@ -72,9 +72,10 @@ class StatementCompleter:
         return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
 
     def _quoted_completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
-        """Return the offset of the open back quote at the cursor, and the names, in back quotes,
-        that may replace the word behind it; no names if the cursor is in another open quote or in a
-        comment."""
+        """Return the offset of the open back quote at the cursor, and the names, no keywords, that
+        may replace the word behind it, in back quotes. If a back quote stands right behind the
+        cursor, the names lack their closing one. If the cursor is in another open quote or in a
+        comment, return the cursor and []."""
         start = text.rfind("`", 0, cursor)
         try:
             before = tokenize(text[: max(start, 0)])
@@ -95,9 +96,13 @@ class StatementCompleter:
 
     def _candidate_names(self, text: str, cursor: int, before: list[Token]) -> list[str]:
         """Return the names and keywords that may stand at the cursor, whatever is typed of the
-        word: names below ``a.b.``, tables and databases after FROM and the like, else columns of
-        the statement's tables, the tables themselves, and keywords. ``before``: the tokens before
-        the word."""
+        word; some come twice. ``before``: the tokens before the word.
+
+        Behind ``a.b.`` these are `_child_names`; behind FROM and the like, tables and databases;
+        behind USE, IN and the like, databases, if the statement names no table. Else they are the
+        columns of the statement's tables, the names and aliases of these tables in lower case, and
+        all keywords.
+        """
         tables = _named_tables(_statement_tokens(text, cursor))
         path = _dotted_prefix(before)
         if path:
@@ -111,9 +116,10 @@ class StatementCompleter:
         return [*columns, *tables, *self._keywords]
 
     def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
-        """Return the names that may stand behind ``path.``: columns, if it is a table of the
-        statement or its alias; else the tables of the database or, if there are none, the columns
-        of the table."""
+        """Return the names that may stand behind ``path.``: if ``path`` is one name of ``tables``
+        (a table of the statement or its alias), this table's columns; else the tables of the
+        database ``path`` or, if there are none or ``path`` has several parts, the columns of the
+        table ``path``."""
         if len(path) == 1 and path[0].lower() in tables:
             return self._table_columns(tables[path[0].lower()])
         return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
@@ -129,20 +135,21 @@ class StatementCompleter:
         return self._column_of_query(f"SHOW TABLES{inside}", "tableName")
 
     def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
-        """Return the names of a table's columns, as they are written in SQL; [] if there is no such
-        table."""
+        """Return the names of a table's columns, as they are written in SQL: the first block of the
+        rows of DESCRIBE TABLE; [] if there is no such table."""
         names = self._column_of_query(f"DESCRIBE TABLE {quoted_path(parts)}")
         # What follows the columns begins with an empty line or a heading.
         return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
 
     @cached_property
     def _keywords(self) -> list[str]:
-        """Return the keywords of Spark and of acidsql, in alphabetical order."""
+        """Return the keywords of Spark and of acidsql, each once, in alphabetical order; if Spark's
+        cannot be asked for, acidsql's alone. They are fetched once."""
         return sorted({*_OWN_WORDS, *self._column_of_query("SELECT keyword FROM sql_keywords()")})
 
     def _column_of_query(self, query: str, column: str | None = None) -> list[str]:
         """Run a query, and return one column of its rows, by default the first, as names in SQL; []
-        if the query fails."""
+        if the query fails with an error of acidsql or Spark, which is not logged."""
         with suppress(AcidSqlError, PySparkException), no_log():
             frame = self.run(query)
             rows = frame.select(column or frame.columns[0]).collect()
@@ -157,7 +164,8 @@ def _sql_name(name: str) -> str:
 
 
 def _is_in_comment(text: str, before: list[Token]) -> bool:
-    """Whether a text ends inside of a comment ``-- …``. ``before``: the tokens of the text."""
+    """Whether a text ends inside of a comment ``-- …``: behind its last token, its last line has
+    ``--``. ``before``: the tokens of the text."""
     return "--" in text[before[-1].end if before else 0 :].rpartition("\n")[2]
 
 
@@ -172,8 +180,9 @@ def _dotted_prefix(before: list[Token]) -> tuple[str, ...]:
 
 
 def _statement_tokens(text: str, cursor: int) -> list[Token]:
-    """Return the tokens of the statement around the cursor, also those behind it; none between
-    statements. If a later part cannot be read, only the text before the cursor counts."""
+    """Return the tokens of the statement around the cursor, also those behind it; [] between
+    statements. If the text cannot be cut into statements, only the text before the cursor counts.
+    """
     text = SqlText(text)
     try:
         spans = split_statements(text)
@@ -188,7 +197,8 @@ def _statement_tokens(text: str, cursor: int) -> list[Token]:
 
 def _named_tables(tokens: list[Token]) -> dict[str, tuple[str, ...]]:
     """Return the tables that a statement names: alias, and last part of the name, in lower case →
-    the parts of the table's name."""
+    the parts of the table's name, as written. A name counts behind FROM, JOIN, INTO, UPDATE and the
+    like, and behind any comma that follows such a name, so columns may be among them."""
     tables: dict[str, tuple[str, ...]] = {}
     position = 0
     while position < len(tokens):

@@ -97,8 +97,9 @@ def check(
             not tried.
 
     Yields:
-        Facts about the server, then a verdict for each table. If no server answers, or acidsql
-        cannot use it, the only fact says so.
+        Facts about the server and the directories, then a verdict for each table. An error of
+            acidsql's ends them with an ERROR fact about the connection. If no server answers, or
+            acidsql cannot use it, this is the only fact.
     """
     try:
         survey = open_survey(url)
@@ -128,8 +129,9 @@ def check(
 
 
 def _server_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield facts about the server: version, security, abilities, time-outs, and a warning for each
-    setting by which Hive would take no locks."""
+    """Yield facts about the server: URL, version, security (a warning if secrets are sent in
+    clear), a yes or no for each ability, time-outs, and a warning for each setting by which Hive
+    would take no locks; nothing about these settings if they are right."""
     yield Fact("metastore", survey.url)
     yield Fact("version", survey.features.version)
     yield _judged_fact(
@@ -158,8 +160,8 @@ def _judged_fact(about: str, message: str, is_fine: bool, advice: str) -> Fact:
 
 
 def _time_out_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield the time-out of transactions, with a warning below 60 s, and a fact for each limit that
-    the server states."""
+    """Yield the time-out of transactions, with a warning below 60 s (0 s if the server does not
+    tell), and a fact for each of four limits that the server states, with its value as text."""
     timeout_s = (survey.abilities.txn_timeout_ms or 0) // 1000
     message = f"{timeout_s} s: a transaction without a heartbeat is aborted after this time"
     yield _judged_fact(
@@ -200,8 +202,9 @@ _REQUIRED_SETTINGS_OF_HIVE3 = {
 
 
 def _compaction_facts(survey: Survey) -> Iterator[Fact]:
-    """Yield a fact for each of the server's settings for compaction; a warning with advice if it is
-    off, or the server does not tell."""
+    """Yield a fact for each of the server's settings for compaction, other ones for Hive 3; a
+    warning with advice if it is not ``true``, or the server does not tell. The last fact is the
+    number of workers, with a warning if they run in the metastore and are 0 or -1."""
     required = _REQUIRED_SETTINGS_OF_HIVE3 if survey.features.is_hive3 else _REQUIRED_SETTINGS
     for name, (meaning, advice) in required.items():
         value = survey.setting(name)
@@ -225,8 +228,9 @@ def _compaction_facts(survey: Survey) -> Iterator[Fact]:
 def _database_lookups(
     survey: Survey, requested_names: Sequence[str]
 ) -> Iterator[Fact | tuple[str, str]]:
-    """Yield the name and directory of each requested database, or a warning for one that is not
-    there. Without requested names, yield all databases, by name."""
+    """Yield the name and directory of each requested database, in lower case and in the order of
+    the request, or a warning for one that is not there. Without requested names, yield all
+    databases, by name."""
     locations = {database.name: database.location for database in survey.databases()}
     for name in (requested_name.lower() for requested_name in requested_names):
         if name in locations:
@@ -241,8 +245,8 @@ def _database_lookups(
 def _directory_facts(
     places: dict[str, str], spark: Callable[[], SparkSession] | None
 ) -> Iterator[Fact]:
-    """Yield, for each directory, a fact that it can be read from this machine, or a warning; with
-    ``spark``, the same for each of its executors; without, the fact that they were not tried.
+    """Yield, for each directory, a fact that it can be read from this machine, or a warning; then,
+    with ``spark``, the same from executors, by host; without, one fact that they were not tried.
     ``places``: location → what it is, in words."""
     for location, place_name in places.items():
         yield _directory_fact(place_name, location, "this machine", listing_problem(location))
@@ -280,8 +284,10 @@ def _judge_table(survey: Survey, table: FoundTable) -> Verdict:
 
 
 def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
-    """Return, in words, what acidsql can do with an ACID table, and how bad this is. Its
-    directories are listed. An error is not raised, but returned as words with a warning."""
+    """Return, in words, what acidsql can do with an ACID table, and how bad this is: FINE, or
+    WARNING if the table is refused (dropped, not readable, updates in Hive 2's layout), or dead
+    sessions left hidden directories in it. Its directories are listed. An error is not raised, but
+    returned as words with a warning."""
     try:
         catalog_table = acid_table(survey.find(table.name))
         if catalog_table is None:
@@ -321,7 +327,7 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
 
 def _hive2_update_file(directories: Sequence[str]) -> str | None:
     """Return the path of a file that has updates in Hive 2's layout, looking into the first 20
-    directories only; None: none was found."""
+    (`MOST_PARTITIONS`) directories only; None: none was found there."""
     for place in directories[:MOST_PARTITIONS]:
         files = filesystem_for(place)
         for entry in files.list_if_there(place):

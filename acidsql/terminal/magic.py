@@ -140,9 +140,10 @@ class AcidSqlMagics(Magics):
         return outcome
 
     def _chosen_session(self, options: _Options) -> Session:
-        """Return the session of ``--connect`` (opened if there is none for this URL), or of
-        ``--session``, or else the newest one, or a new one. Raise UsageError if the variable of
-        ``--session`` holds no session."""
+        """Return the session of ``--connect``, which this object opened for this URL before, or a
+        new one; or else that of ``--session``; or else the newest one of this process
+        (`newest_session`), or a new one. Raise UsageError if the variable of ``--session`` holds no
+        session."""
         if options.connect is not None:
             connected = self._connected.get(options.connect)
             if connected is None or connected.closed:
@@ -156,9 +157,11 @@ class AcidSqlMagics(Magics):
         return named
 
     def _run_statement(self, session: Session, text: str, options: _Options) -> Any:
-        """Run one statement, or preview it. Return what the notebook is to show: a receipt, rows,
-        or None with ``--quiet`` and after ``name <<``. The variables that ``--out`` or ``<<`` name
-        get the DataFrame. A receipt beside rows (RETURNING) is displayed here."""
+        """Run one statement, or preview it. Return what the notebook is to show: a receipt of a
+        change, rows in the form of the options, or None with ``--quiet``, after ``name <<``, and
+        for a statement without columns that changed nothing. The variable of ``<<`` gets the
+        DataFrame; that of ``--out`` does if it has rows (a query, RETURNING). A receipt beside rows
+        is displayed here."""
         if options.preview:
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)
@@ -209,7 +212,8 @@ class AcidSqlMagics(Magics):
 
     def _arguments(self, text: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the values of the text's ``:names``: those of --param first, then notebook
-        variables that can be values. Other names are left out."""
+        variables that can be values. Other names are left out, so Spark will miss them. ``v:name``
+        is none: it is a path into a VARIANT."""
         values, variables = {}, self.shell.user_ns
         for colon, word in itertools.pairwise(tokenize(text)):
             # `v:name`, without a blank before the colon, is Spark's path into a VARIANT.
@@ -230,7 +234,8 @@ class _Line:
         self._handle: Any = None
 
     def show(self, line: str | None) -> None:
-        """Show a line in the place of the last one; None takes it away."""
+        """Show a line in the place of the last one, as text, small; None takes it away. Before the
+        first line None does nothing."""
         text = "" if line is None else f"<small>{html.escape(line)}</small>"
         if self._handle is not None:
             self._handle.update(HTML(text))  # type: ignore[no-untyped-call]
@@ -239,8 +244,9 @@ class _Line:
 
 
 def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
-    """Return the rows of a statement: the first ones, to show, or with ``--format`` all of them, or
-    as many as ``--limit`` says, in that form."""
+    """Return the rows of a statement: the first ones (`FirstRows`), to show, with times as text for
+    SHOW TRANSACTIONS and the like; or with ``--format`` all of them, or as many as ``--limit``
+    says, in that form."""
     if options.form is not None:
         rows = frame if options.limit is None else frame.limit(options.limit)
         return _FORMS[options.form](rows)
@@ -249,8 +255,9 @@ def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
 
 
 def _parse_options(line: str) -> tuple[_Options, str]:
-    """Return the options at the start of a line, and the text behind them. Raise UsageError for an
-    unknown option, or a missing or wrong value."""
+    """Return the options at the start of a line, and the text behind them, with its leading blanks.
+    A value may stand behind ``=`` or a blank; of an option given twice the last counts (each
+    --param adds a value). Raise UsageError for an unknown option, or a missing or wrong value."""
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
@@ -290,7 +297,8 @@ def _has_times(text: str) -> bool:
 @context_matcher()  # type: ignore[untyped-decorator]
 def complete(context: CompletionContext) -> dict[str, Any]:
     """Return, for IPython, the completions of a word in a cell of ``%%acidsql`` or in a line of
-    ``%acidsql``; none elsewhere, or without a session."""
+    ``%acidsql``, by the newest session, and keep IPython's own ones away; ``{"completions": []}``
+    elsewhere, or without a session."""
     lines = context.full_text.split("\n")
     if context.full_text.startswith("%%acidsql"):
         before = sum(len(line) + 1 for line in lines[: context.cursor_line])
@@ -311,8 +319,8 @@ def complete(context: CompletionContext) -> dict[str, Any]:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Register the magics, their completion, and the text of receipts; ``%load_ext acidsql`` calls
-    this function."""
+    """Register the magics, their completion (once), and the text of receipts, in the shell;
+    ``%load_ext acidsql`` calls this function."""
     shell.register_magics(AcidSqlMagics)
     completer: Any = shell.Completer
     if complete not in completer.custom_matchers:

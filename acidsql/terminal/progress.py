@@ -27,7 +27,8 @@ def show_progress(
     session: Session, text: str, show: Show, *, first_s: float = _FIRST_S, next_s: float = _NEXT_S
 ) -> Iterator[None]:
     """Show the progress of the statement that the block runs, if it takes longer than ``first_s``,
-    and call ``show(None)`` at the end. The block's Spark jobs get a tag.
+    and call ``show(None)`` at the end, even if no line was shown. The block's Spark jobs get a tag,
+    by which they are found.
 
     Args:
         session: The session that runs the statement.
@@ -56,8 +57,9 @@ def interruption_message(session: Session, before: object) -> str:
 
 
 def progress_line(session: Session, text: str, tasks: Tasks) -> str:
-    """Return what a statement does now, in words: the tasks of its job, or else the lock that it
-    waits for, or else that the driver works."""
+    """Return what a statement does now, in words: how many tasks of its jobs are done and run, and
+    what they have read; or else, without tasks, the lock that it waits for; or else that the driver
+    works."""
     if tasks.total:
         read = f", {tasks.rows:,} rows, {size_text(tasks.bytes)} read" if tasks.rows else ""
         return f"{tasks.finished} of {tasks.total} tasks are done, {tasks.running} run{read}"
@@ -66,7 +68,8 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
 
 def _lock_wait_text(session: Session, text: str) -> str | None:
     """Return which lock a statement waits for, and who has it, in words; None if it waits for none,
-    or the metastore does not answer. The statement's own locks are found by its text."""
+    or the metastore does not answer. A lock is taken for the statement's own if the note on the
+    lock, which may be cut, begins the statement's text."""
     try:
         locks = session.metastore.show_locks()
     except AcidSqlError:

@@ -66,7 +66,7 @@ class FirstRows:
 
     @property
     def summary(self) -> str:
-        """Return the number of rows, in words, and whether there are more."""
+        """Return ``1 row``, ``1,204 rows``, or ``the first 20 rows; there are more``."""
         number = len(self.rows)
         if self.more:
             return f"the first {number:,} rows; there are more"
@@ -82,6 +82,8 @@ class FirstRows:
         return "\n".join("NULL" if row[0] is None else row[0] for row in self.rows)
 
     def __str__(self) -> str:
+        """Return the rows as a table of text lines, its values cut to 60 characters, with the
+        summary in brackets below; the text of a plan whole."""
         if self.is_text:
             return self._plan_text
         lines = _table_lines(
@@ -124,12 +126,16 @@ class FirstChanges:
 
     @property
     def summary(self) -> str:
-        """Return the numbers of rows that would be changed, in words."""
+        """Return ``would be 2 inserted, 1 deleted``, without zeros, and how many changes are shown
+        if there are more; ``nothing would change`` if all numbers are 0."""
         counts_text = ", ".join(f"{count:,} {verb}" for verb, count in self.counts.items() if count)
         shown = f"; the first {len(self.rows):,} changes are shown" if self.more else ""
         return f"would be {counts_text}{shown}" if counts_text else "nothing would change"
 
     def __str__(self) -> str:
+        """Return the changes as a table of text lines: the kind of change, then ``old → new`` or
+        the value for each column; the summary in brackets below. Without changes, the summary
+        alone."""
         rows = [
             (
                 _change_kind(old, new),
@@ -156,7 +162,9 @@ class FirstChanges:
 
 
 def first_changes(frame: DataFrame, limit: int) -> FirstChanges:
-    """Fetch at most ``limit`` changes of a preview, and count all of them. This runs two jobs.
+    """Fetch at most ``limit`` changes of a preview, as texts, in the order in which Spark gives
+    them, and count all of them. This runs two jobs. ``row__id`` and ``_change_type`` are not among
+    the columns. An update's two images must follow one another.
 
     Args:
         frame: The result of ``Session.preview``.
@@ -206,8 +214,8 @@ def _value_change_text(old: str | None, new: str | None) -> str:
 
 
 def _marked_cell(pair: tuple[str | None, str | None]) -> str:
-    """Return an HTML cell of an old and a new value: both if they differ, the old one struck out;
-    otherwise the value."""
+    """Return an HTML cell of an old and a new value, each escaped and cut to 60 characters: both if
+    they differ, the old one struck out and the new one bold; otherwise the value."""
     old, new = (html.escape(_short_text(value)) for value in pair)
     shown = new if pair[0] == pair[1] else f"<del>{old}</del> <b>{new}</b>"
     return f'<td style="{_ALIGN_LEFT}">{shown}</td>'
@@ -220,9 +228,9 @@ def _table_html(
     summary: str,
     numeric: Sequence[bool] = (),
 ) -> str:
-    """Return a table as HTML, with the summary below. ``css_class``: that of the table. ``rows``:
-    the cells of each row, as HTML. ``numeric``: for each column, whether it is aligned to the
-    right; empty: none is."""
+    """Return a table as HTML, with the summary below. ``css_class``: that of the table.
+    ``columns``: the heads, which are escaped here. ``rows``: the cells of each row, as HTML.
+    ``numeric``: for each column, whether its head is aligned to the right; empty: none is."""
     sides = [_ALIGN_RIGHT if number else _ALIGN_LEFT for number in numeric] or [_ALIGN_LEFT] * len(
         columns
     )
@@ -238,8 +246,9 @@ def _table_html(
 def _table_lines(
     head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[bool]
 ) -> list[str]:
-    """Return a table as lines of text: the heads, a rule, and the rows. ``numeric``: for each
-    column, whether it is aligned to the right."""
+    """Return a table as lines of text: the heads, a rule, and the rows, in columns as wide as their
+    longest cell, with two blanks between them. ``numeric``: for each column, whether it is aligned
+    to the right."""
     table = [head, *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
 
@@ -255,7 +264,8 @@ def _table_lines(
 
 def with_times(frame: DataFrame) -> DataFrame:
     """Return the rows of SHOW TRANSACTIONS, LOCKS or COMPACTIONS with times as text, in the
-    session's time zone, instead of milliseconds. Other columns stay as they are."""
+    session's time zone, instead of milliseconds, lazily. The columns are found by their names.
+    Other columns stay as they are."""
     columns = (field.name for field in frame.schema.fields)
     return frame.select(
         [_time_column(name) if name in _MILLISECONDS else F.col(name) for name in columns]
@@ -263,8 +273,8 @@ def with_times(frame: DataFrame) -> DataFrame:
 
 
 def _time_column(name: str) -> Column:
-    """Return a column of milliseconds, or texts of such, as times to the second; a value that is no
-    number above 0 stays as it is."""
+    """Return a column of milliseconds, or texts of such, as texts ``yyyy-MM-dd HH:mm:ss``; a value
+    that is no number above 0 stays as it is, as text."""
     millis = F.col(name).try_cast("bigint")
     time = F.date_format(F.timestamp_millis(millis), "yyyy-MM-dd HH:mm:ss")
     return F.when(millis > 0, time).otherwise(F.col(name).cast("string")).alias(name)
@@ -298,9 +308,10 @@ def as_text(frame: DataFrame) -> DataFrame:
 
 
 def as_csv(frame: DataFrame) -> DataFrame:
-    """Return all columns as strings that can be read back, lazily. They are named c0, c1 ….
+    """Return all columns as strings that can be read back, lazily. They are named c0, c1 …. Quotes
+    are added by `csv_line`, not here.
 
-    Nested values are JSON. An instant has its offset from UTC. NULL stays NULL.
+    Nested values are JSON. An instant has its offset from UTC. Bytes are ``0x…``. NULL stays NULL.
     """
     plain, columns = _with_distinct_names(frame)
     return plain.select([_csv_column(column, kind).alias(name) for name, column, kind in columns])
@@ -313,7 +324,9 @@ def csv_line(values: Iterable[str | None]) -> str:
 
 
 def as_json(frame: DataFrame) -> DataFrame:
-    """Return one JSON object for each row, NULLs included, in a column of strings, lazily."""
+    """Return one JSON object for each row, NULLs included, in a column ``json`` of strings, lazily.
+    Its keys are the columns' names, in order, also twice; keys of maps become strings; an instant
+    has its offset from UTC."""
     plain, columns = _with_distinct_names(frame)
     parts = [
         _json_column(column, kind).alias(name)
@@ -342,8 +355,9 @@ def _csv_column(column: Column, data_type: DataType) -> Column:
 
 
 def _json_column(column: Column, data_type: DataType) -> Column:
-    """Return the column with all keys of its maps, at any depth, as strings, as ``as_csv`` writes
-    them: other keys would get Spark's internal form in JSON."""
+    """Return the column with all keys of its maps, at any depth of values, as strings, as
+    ``as_csv`` writes them: other keys would get Spark's internal form in JSON. Without such maps it
+    is the column itself."""
     if not _has_non_string_keys(data_type):
         return column
     if isinstance(data_type, ArrayType):
@@ -362,7 +376,8 @@ def _json_column(column: Column, data_type: DataType) -> Column:
 
 
 def _has_non_string_keys(data_type: DataType) -> bool:
-    """Whether the type has, at any depth, a map whose keys are not strings."""
+    """Whether the type has a map whose keys are not strings, in itself, in elements, fields or
+    values of maps. Keys are not looked into."""
     if isinstance(data_type, ArrayType):
         return _has_non_string_keys(data_type.elementType)
     if isinstance(data_type, StructType):
@@ -375,8 +390,9 @@ def _has_non_string_keys(data_type: DataType) -> bool:
 
 
 def _csv_field(value: str | None) -> str:
-    """Return a value as a field of CSV, in quotes if needed; NULL is empty, the empty string is
-    ``""``."""
+    """Return a value as a field of CSV. It is in quotes, with quotes inside doubled, if it has a
+    comma, a quote, blanks around it, or a character that is not printable. NULL is empty, the empty
+    string is ``""``."""
     if value is None:
         return ""
     is_plain = value.isprintable() and value.strip() == value and not set(value) & {",", '"'}
@@ -391,7 +407,8 @@ def _text_column(column: Column, data_type: DataType) -> Column:
 
 
 def _short_text(value: str | None) -> str:
-    """Return a value on one line, cut to 60 characters; ``NULL`` for None."""
+    """Return a value on one line (line breaks become blanks), cut to 60 characters with a ``…`` at
+    the end; ``NULL`` for None."""
     if value is None:
         return "NULL"
     return shorten_text(" ".join(value.splitlines()) if "\n" in value else value, WIDEST_CELL)
@@ -403,7 +420,9 @@ def shorten_text(text: str, width: int) -> str:
 
 
 def _html_cell(value: Any, numeric: bool) -> str:
-    """Return a cell of an HTML table; NULL for None. ``numeric``: it is aligned to the right."""
+    """Return a cell of an HTML table, whose value is escaped and whole; ``NULL`` in italics for
+    None. A value of at most 60 characters stays on one line. ``numeric``: it is aligned to the
+    right."""
     if value is None:
         return f'<td style="{_ALIGN_RIGHT if numeric else _ALIGN_LEFT}"><i>NULL</i></td>'
     breaks = _ON_ONE_LINE if len(value) <= WIDEST_CELL else _ON_SEVERAL

@@ -56,7 +56,9 @@ class Shell:
         )
 
     def run(self) -> None:
-        r"""Read and run statements until ``\q`` or Ctrl-D."""
+        r"""Print a greeting, then read and run statements until ``\q`` or Ctrl-D; Ctrl-C takes the
+        typed text back. An open transaction is only announced at the end: closing the session rolls
+        it back. Options of the pager ``less`` are set in this process unless LESS is set."""
         os.environ.setdefault("LESS", _PAGER)
         session = self._session
         print(f"acidsql {__version__}, Spark {session.spark.version}, {session.warehouse}")
@@ -89,13 +91,15 @@ class Shell:
             print_error(f"{type(error).__name__}: {error}")
 
     def _prompt_text(self) -> str:
-        """Return the prompt: the current database and, if there is one, the open transaction."""
+        """Return the prompt, ``default> `` or with an open transaction ``default (txn 7)> ``: the
+        current database comes first."""
         database, txn_id = self._session.spark.catalog.currentDatabase(), self._session.txn_id
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
     def _run_statements(self, text: str) -> None:
-        """Run the statements of a text, one after another, and print their results and times.
-        Ctrl-C ends them, but not the shell; an error is raised, and the later ones are not run."""
+        """Run the statements of a text, one after another, and print their results and, if timing
+        is on, their times. Ctrl-C ends them, but not the shell; an error is raised. In both cases
+        the later ones are not run."""
         for span in split_statements(text):
             start, before = time.perf_counter(), self._session.last
             try:
@@ -117,7 +121,8 @@ class Shell:
             shortcut.run(self, argument.strip())
 
     def _help(self, argument: str) -> None:
-        """Print all shortcuts with what they do. The argument is ignored."""
+        """Print all shortcuts with what they do, except ``exit`` and ``quit``. The argument is
+        ignored."""
         print_rows(
             ("", ""),
             [
@@ -192,8 +197,9 @@ def _shortcut_text(text: str) -> str | None:
 
 
 def is_complete(text: str) -> bool:
-    """Whether Enter runs a text: a shortcut, nothing, statements with a ``;`` at the end, or a text
-    that fails however it goes on."""
+    """Whether Enter runs a text: a shortcut, blanks and comments alone, statements with a ``;`` at
+    the end, or a text with an error that is no syntax error. An open string, quoted name or comment
+    is not complete."""
     if not text.strip() or _shortcut_text(text) is not None:
         return True
     try:
@@ -206,8 +212,8 @@ def is_complete(text: str) -> bool:
 
 
 def _key_bindings() -> KeyBindings:
-    """Return the keys of the prompt: Enter runs complete statements, and otherwise begins a new
-    line."""
+    """Return the keys of the prompt: Enter takes the completion that is shown; else it runs a
+    complete text (`is_complete`), and otherwise begins a new line."""
     keys = KeyBindings()
 
     @keys.add("enter")
@@ -224,8 +230,9 @@ def _key_bindings() -> KeyBindings:
 
 
 def _history(path: Path | None) -> History:
-    """Return the history of typed lines, which is kept in a file; a new file can be read by its
-    user only. Without a path, or if the file cannot be made, the lines are kept in memory only."""
+    """Return the history of typed lines, which is kept in the file ``path``. The file and its
+    directories are made; a new file can be read by its user only. Without a path, or if the file
+    cannot be made, the lines are kept in memory only."""
     if path is None:
         return InMemoryHistory()
     try:
@@ -237,8 +244,8 @@ def _history(path: Path | None) -> History:
 
 
 def history_path() -> Path:
-    """Return the path of the file in which the shell keeps typed lines, by the XDG Base Directory
-    Specification. Nothing is created."""
+    """Return the path of the file in which the shell keeps typed lines: ``acidsql/history`` below
+    $XDG_STATE_HOME, by default ``~/.local/state``. Nothing is created."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "acidsql" / "history"
 
@@ -250,7 +257,8 @@ class _PromptCompleter(Completer):
         self._statement_completer = statement_completer
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
-        """Yield the words that may replace the word at the cursor, for prompt_toolkit."""
+        """Yield the words that may replace the word at the cursor, for prompt_toolkit, in their
+        order, each with the distance of the word's start from the cursor (negative)."""
         at = document.cursor_position
         start, words = self._statement_completer.completions(document.text, at)
         for word in words:

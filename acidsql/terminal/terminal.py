@@ -40,8 +40,8 @@ def run(
     limit: int,
     paged: bool = False,
 ) -> None:
-    """Run a statement, and print its receipt and its rows; csv and json print all rows. The errors
-    of ``Session.sql`` are raised.
+    """Run a statement, and print its receipt, if it changed something, and then its rows; csv and
+    json print all rows. The errors of ``Session.sql`` are raised. Progress is shown meanwhile.
 
     Args:
         session: The session.
@@ -87,8 +87,8 @@ def progress(session: Session, text: str) -> Iterator[None]:
 
 
 def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
-    """Print a DataFrame: a table of at most ``limit`` rows, or all rows with ``form`` csv or
-    json."""
+    """Print a DataFrame to standard output, without a pager: a table of at most ``limit`` rows, or
+    all rows with ``form`` csv or json."""
     if form == "table":
         _print_table(first_rows(frame, limit), use_pager=False)
     else:
@@ -96,8 +96,8 @@ def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
 
 
 def _write_frame(frame: DataFrame, form: str) -> None:
-    """Write all rows to standard output, as CSV with a head (``form`` csv), or else as lines of
-    JSON."""
+    """Write all rows to standard output, fetched partition by partition, as CSV with a head
+    (``form`` csv), or else as lines of JSON."""
     if form == "csv":
         _write(map(csv_line, [frame.columns]))
         _write(map(csv_line, as_csv(frame).toLocalIterator()))
@@ -133,12 +133,14 @@ def show_sections(sections: Iterable[Section]) -> None:
 def watch_sections(
     head: str, look: Callable[[], Sequence[Section]], interval_s: float, errors: type[Exception]
 ) -> None:
-    """Show tables on the whole terminal, again and again, until q is typed. An error of ``look``
-    that is none of ``errors`` is raised.
+    """Show tables on the whole terminal, again and again, until q or Q is typed, or the terminal
+    has gone. An error of ``look`` that is none of ``errors`` is raised. Lines that do not fit are
+    left out, in each table alike.
 
     Args:
         head: The line above the tables.
-        look: Gives the tables. If it fails, the error is shown until it succeeds again.
+        look: Gives the tables. If it fails, the error is shown in their place, until it succeeds
+            again.
         interval_s: The time between two looks.
         errors: The class of the errors that are shown.
     """
@@ -163,10 +165,10 @@ def watch_sections(
 
 @contextmanager
 def _key_reader() -> Iterator[Callable[[float], str]]:
-    """Yield a function that waits at most so many seconds for a key, and returns it, or "" if none
-    came; "q" if the terminal has gone. Until the block ends, the terminal hands over each key
-    without Enter, and Ctrl-C raises KeyboardInterrupt. Without a terminal the function only waits,
-    and returns ""."""
+    """Yield a function that waits at most so many seconds for a key, and returns its first byte as
+    text, or "" if none came; "q" if the terminal has gone. Until the block ends, the terminal hands
+    over each key without Enter, and Ctrl-C raises KeyboardInterrupt. Without a terminal the
+    function only waits, and returns ""."""
     if not sys.stdin.isatty():
         yield _wait_without_keys
         return
@@ -199,8 +201,8 @@ def _wait_without_keys(seconds: float) -> str:
 
 
 def _section_group(section: Section, max_lines: int, width: int) -> Group:
-    """Return a section for the console: title, at most ``max_lines`` lines, cut to the width of the
-    terminal, and how many lines are hidden."""
+    """Return a section for the console: the title, at most ``max_lines`` lines, cut to ``width``,
+    and how many lines are left out, if any; last an empty line. Without lines it has no heads."""
     hidden_count = len(section.lines) - max_lines
     parts: list[RenderableType] = [Text(_escape_controls(section.title), style="bold")]
     if section.lines:
@@ -211,8 +213,9 @@ def _section_group(section: Section, max_lines: int, width: int) -> Group:
 
 
 def _section_table(section: Section, max_lines: int, width: int) -> Table:
-    """Return the first ``max_lines`` lines of a section, which has some, as a table. Columns but
-    the last get at most an eighth of the width; longer texts are cut."""
+    """Return the heads and the first ``max_lines`` lines of a section, which has some, as a table,
+    coloured by their marks. Columns but the last get at most an eighth of the width, the last one
+    the room that is left; longer texts are cut, and control characters escaped in the lines."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     shown = [
         section.columns,
@@ -237,9 +240,9 @@ def _section_table(section: Section, max_lines: int, width: int) -> Table:
 
 
 def _print_table(shown_rows: FirstRows, use_pager: bool) -> None:
-    """Print rows as a table with their summary below, or the text of a plan as it is. With
-    ``use_pager``, a table that is higher or wider than the terminal goes to the pager; a plan does
-    not."""
+    """Print rows as a table with their summary below; control characters are shown as escapes. The
+    text of a plan is printed as it is. With ``use_pager``, a table that is higher or wider than the
+    terminal goes to the pager; a plan does not."""
     if shown_rows.is_text:
         print(shown_rows)
         return
@@ -269,7 +272,8 @@ def _escape_controls(text: str) -> str:
 
 
 def _fits_on_terminal(table: Table, console: Console) -> bool:
-    """Whether a table is neither wider nor longer than the terminal."""
+    """Whether a table, with no cell folded, is no wider than the terminal and has fewer lines: one
+    stays free for the summary."""
     wide = Console(file=io.StringIO(), width=_WIDEST)
     wide.print(table)
     lines = wide.file.getvalue().splitlines()  # type: ignore[attr-defined]
@@ -277,7 +281,7 @@ def _fits_on_terminal(table: Table, console: Console) -> bool:
 
 
 def _console() -> Console:
-    """Return a console on standard output: as wide as the terminal, or very wide for a pipe."""
+    """Return a console on standard output: as wide as the terminal; for a pipe 10,000 columns wide."""
     # Lines in a pipe stay whole: rich would fold them to 80 columns.
     return Console(width=None if sys.stdout.isatty() else _WIDEST)
 

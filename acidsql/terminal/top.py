@@ -51,8 +51,9 @@ class Section:
 
 
 def sections(store: Metastore) -> list[Section]:
-    """Look at a metastore once, and return what to show: transactions, locks and compactions.
-    Nothing is changed, and no transaction is opened."""
+    """Look at a metastore once, and return three tables to show, in this order: transactions, locks
+    and compactions. Times count from the metastore's clock. Nothing is changed, and no transaction
+    is opened."""
     now_ms = store.now_ms()
     locks, txns = store.show_locks(), store.show_txns()
     return [
@@ -66,7 +67,7 @@ def _transaction_section(
     txns: Sequence[TxnInfo], locks: Sequence[LockInfo], now_ms: int
 ) -> Section:
     """Return the table of open transactions: first those that wait for a lock, then those that
-    others wait for, then the oldest."""
+    others wait for, and among equals the oldest first. The title also counts aborted ones."""
     waits: dict[int, set[int]] = defaultdict(set)
     holds_up: dict[int, set[int]] = defaultdict(set)
     waiting = {lock.txn_id for lock in locks if lock.state is LockState.WAITING}
@@ -99,7 +100,7 @@ def _transaction_section(
 
 def _lock_section(locks: Sequence[LockInfo], now_ms: int) -> Section:
     """Return the table of all locks: first those that wait, each with the transaction for which it
-    waits."""
+    waits ("" if that is not known), then the others, in the order of ``locks``."""
     blockers = {
         (lock.lock_id, lock.internal_id): blocker.txn_id for lock, blocker in _blocked_locks(locks)
     }
@@ -129,8 +130,8 @@ def _compaction_section(
     compactions: Sequence[CompactionInfo], txns: Iterable[TxnInfo], now_ms: int
 ) -> Section:
     """Return the table of compactions: those that run, then those that wait, then those whose old
-    files are still to be deleted, then the first five of the history. ``txns`` has the heartbeats
-    of those that run."""
+    files are still to be deleted, then the first five others of ``compactions``, which are the
+    history. ``txns`` has the heartbeats of those that run."""
     signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
     queue = [
         compaction for state in _QUEUE for compaction in compactions if compaction.state is state
@@ -179,8 +180,8 @@ def _blocked_locks(locks: Iterable[LockInfo]) -> Iterator[tuple[LockInfo, LockIn
 
 def _last_sign_text(compaction: CompactionInfo, signs: Mapping[int, int], now_ms: int) -> str:
     """Return how long ago the transaction of a running compaction had its last heartbeat; ``gone``
-    if it is not open, "" if the compaction does not run. ``signs``: the last heartbeats of open
-    transactions, by id."""
+    if it is not open, "" if the compaction does not run or has no transaction. ``signs``: the last
+    heartbeats of open transactions, by id."""
     if compaction.state is not CompactionState.WORKING or compaction.txn_id is None:
         return ""
     return _age_text(signs[compaction.txn_id], now_ms) if compaction.txn_id in signs else "gone"
@@ -192,8 +193,8 @@ def _id_list_text(numbers: Iterable[int]) -> str:
 
 
 def _age_text(since_ms: int | None, now_ms: int) -> str:
-    """Return a time ago as text, to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``; "" for None
-    and 0."""
+    """Return a time ago as text, rounded to one unit: ``12 s``, ``3 min``, ``2 h``, ``5 d``; "" for
+    None and 0, ``0 s`` for a time to come."""
     if not since_ms:
         return ""
     age = max(0, now_ms - since_ms) / 1000
