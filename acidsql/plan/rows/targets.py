@@ -86,10 +86,10 @@ class Targets:
             raise refusal from error
 
     def _refusal(self, error: Exception, condition: str, text: str) -> SqlError | None:
-        """Return the error that says what the target is (a view, a table of Spark's or another
-        engine's, nothing). Return None if it is an ACID table, if the statement is ALTER VIEW or
-        the like, or if such a target does not raise an error of this ``condition`` in this
-        statement."""
+        """Return the error that says what the target is (a view of Spark's, a table of Spark's or
+        another engine's, nothing). Return None if it is an ACID table or a view of ACID tables, if
+        the statement is ALTER VIEW or the like, or if such a target does not raise an error of this
+        ``condition`` in this statement."""
         target = _target_parts(text)
         if target is None or self._names.find(target, at_a_glance=True) is not None:
             return None
