@@ -30,6 +30,8 @@ With ``hive.txn.xlock.iow=true``, overwriting statements and TRUNCATE take EXCLU
 only inserts takes the lock of a MERGE that updates, as with Hive's ``hive.txn.xlock.mergeinsert``:
 so two of them cannot both insert the same missing key. AUTO CDC, RESTORE and REVERT always take
 EXCL_WRITE.
+
+An event query is the query of a statement, whose rows are insert and delete events of its target.
 """
 
 from __future__ import annotations
@@ -88,7 +90,7 @@ def read_lock(name: TableName) -> LockComponent:
 
 def reserve_lock(name: TableName) -> LockComponent:
     """Return the EXCL_WRITE lock that reserves a table for changes by a later statement of the
-    transaction. Its operation is SELECT, as nothing has changed yet."""
+    transaction. Its operation is SELECT."""
     return LockComponent(LockType.EXCL_WRITE, name.database, name.name, operation=Operation.SELECT)
 
 

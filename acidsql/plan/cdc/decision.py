@@ -5,6 +5,9 @@ record that truncated; what is not newer is stale. The state table has the order
 target cannot tell. The query gives one row for each key. ``RowAct`` names the values of its columns
 ``act`` (of the target) and ``note`` (of the state table). ``fate`` is APPLIED, DUPLICATE or STALE.
 ``twice`` tells that the target has several rows for one record; rows with one key also tell this.
+
+The folded records, which ``fold`` gives, are one row for each key. An event key is what identifies
+the row that was read: its row id and partition.
 """
 
 from __future__ import annotations

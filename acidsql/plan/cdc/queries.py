@@ -11,6 +11,9 @@ A record changes a row only if its order value is above all that the key had bef
 tells the order value of a live row, if it has columns that keep it. Otherwise, and for deleted
 keys, the state table does (``acid.cdc``). The decision is made once, so both tables always agree.
 With SCD type 2 the target has all versions of a key, and ``history`` decides.
+
+A stand-in is a temporary view in the place of a table. The floor is the order value of the newest
+truncation.
 """
 
 from __future__ import annotations

@@ -372,7 +372,7 @@ def _order_columns(
 
     Returns:
         The columns, in the order of SEQUENCE BY, and whether they are in a struct; () and False for
-            any other expression.
+        any other expression.
     """
     tokens = sequence.tokens(context)
     is_struct = [token.upper for token in tokens[:2]] == ["STRUCT", "("]

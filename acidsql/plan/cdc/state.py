@@ -4,6 +4,9 @@ Deletes that are older than ``acidsql.cdc.tombstone.retention`` of the target ar
 floor, which is the order value of the newest truncation, is kept. With SCD type 2 the records that
 versions consist of are kept, too, because a late record may split a version. The __END_AT of a
 version tells the delete that ended it.
+
+A bond is a text that a target and a table beside it both have in their properties. It tells that
+the two belong together (``acid.cdc``).
 """
 
 from __future__ import annotations
@@ -97,8 +100,9 @@ def need_own_table(
     text: str | None = None,
     place: Span | None = None,
 ) -> None:
-    """Raise AnalysisError if a table of AUTO CDC's beside a target is missing, though AUTO CDC has
-    made it, or belongs to another target. A missing one that was never made passes.
+    """Raise AnalysisError if a table of AUTO CDC's beside a target is missing, though the target
+    has a bond to it, or is there, but by its bond belongs to another target, or to an earlier one
+    of this name. A missing one that was never made passes.
 
     Args:
         target: The target.

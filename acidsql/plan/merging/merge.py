@@ -12,6 +12,9 @@ If the statement has a WHEN MATCHED clause, every matched pair yields a row. If 
 the pair, the row only marks the match. By these rows the delete stage of the write finds target
 rows with two matches. They are an error, as in Hive and Spark, unless the only WHEN MATCHED clause
 is a DELETE without a condition.
+
+A stand-in is the temporary view in the place of a table: of the target, and of a source that is the
+name of a table.
 """
 
 from __future__ import annotations

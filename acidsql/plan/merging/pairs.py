@@ -9,6 +9,8 @@ layer of its own, in which no other names are in scope::
 
 Beside the side's columns, a layer has columns with a reserved prefix, which no statement can name
 and no ``*`` shows. There are only the layers that the statement's clauses need.
+
+The target's stand-in is a temporary view in the place of the table.
 """
 
 from __future__ import annotations
@@ -93,6 +95,7 @@ class _Layers:
     def __init__(
         self, statement: Merge, context: RewriteContext, bound: Sequence[BoundClause]
     ) -> None:
+        """Find the kinds of the clauses. The layer of the last kind gives `CLAUSE` its name."""
         self._statement, self._context = statement, context
         self._bound = list(enumerate(bound, 1))
         self.kinds = {item.clause.matched for item in bound}

@@ -1,6 +1,9 @@
 """The form that every row-changing statement is rewritten to: one query that yields events.
 
 The rewrites in ``insert``, ``update``, ``delete`` and ``merge`` share the functions below.
+
+An event is the insertion or deletion of one row. A stand-in is a temporary view in the place of a
+table. Store assignment is Spark's word for the conversion of a value to its column's type.
 """
 
 from __future__ import annotations
@@ -193,7 +196,7 @@ class RewriteContext:
 
     def with_hidden_columns(self, names: Sequence[str]) -> RewriteContext:
         """Return this context, where target and source also have the named columns, which no ``*``
-        shows."""
+        shows; without ``blank_hiding`` it is the same context."""
         return self if self.blank_hiding is None else replace(self, blank=self.blank_hiding(names))
 
     def new(self, ctes: Span | None = None) -> Text:
@@ -258,7 +261,8 @@ def default_fields(context: RewriteContext, columns: Sequence[Column]) -> dict[s
 
 def omitted_value(context: RewriteContext, column: Column, types: dict[str, HiveType]) -> str:
     """Return SQL of the value of a column that the statement does not name: its DEFAULT, or NULL,
-    converted to the column's type, whatever the session's policy.
+    converted to the column's type, whatever the session's policy. Fields of a struct go by
+    position, and fields that the DEFAULT lacks are NULL.
 
     ``types``: the types of DEFAULTs, from `default_fields`.
     """
@@ -283,7 +287,8 @@ def key_columns(alias: str) -> list[str]:
 
 def partition_text(sql: str, column: Column, ordinal: int) -> str:
     """Return SQL of a partition column's value as the text that Hive writes into a directory's
-    name, without the padding of a CHAR; it is the column VALUE + ``ordinal``."""
+    name, before any escaping, without the padding of a CHAR; it is the column VALUE + ``ordinal``.
+    NULL stays NULL."""
     text = f"CAST({sql} AS STRING)"
     if column.type.startswith("char"):
         text = f"rtrim({text})"  # the padding is not part of a CHAR's value

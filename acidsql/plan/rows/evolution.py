@@ -6,6 +6,9 @@ integer type, of FLOAT or of DECIMAL becomes wider if the source's column of thi
 of the same family. Texts stay as they are: Spark's strings have no length that could be compared.
 Fields of a STRUCT that the table does not have become its last fields, also inside of STRUCT, ARRAY
 and MAP; fields that the source does not have are NULL.
+
+The target's stand-in is a temporary view in the place of the table; here it becomes a query over
+this view, with the new columns.
 """
 
 from __future__ import annotations
@@ -204,7 +207,8 @@ def _with_new_fields(
     context: RewriteContext, column: Column, source_type: HiveType, place: Span
 ) -> Column:
     """Return a column with the additional fields of the source's column, in structs at any depth;
-    the column itself if there are none. Types of fields that the column has stay as they are.
+    the column itself if there are none, or the two are of different kinds. Types of fields that the
+    column has stay as they are. A name that differs from another only in case adds no field.
 
     Raises:
         AnalysisError: There are some, but the table is Parquet, or is clustered by the column: the

@@ -99,8 +99,8 @@ def plan_source(
 def plan_create_as_select(
     text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
 ) -> EventQuery:
-    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table; columns are
-    matched by name. ``fields``: the query's columns, which are not analysed again."""
+    """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table (mode
+    NEW_TABLE); columns are matched by name. ``fields``: the query's columns. Spark is not asked."""
     context = RewriteContext(
         text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
     )
@@ -111,7 +111,8 @@ def plan_create_as_select(
 def plan_load(
     text: str, table: Table, partition: Sequence[PartitionItem]
 ) -> StaticPartition | None:
-    """Return the partition of LOAD DATA; None if the statement names none.
+    """Return the partition of LOAD DATA, as a query of its values; None if the table has no
+    partition columns, or the statement names no partition.
 
     Raises:
         AnalysisError: PARTITION (…) names a wrong column, or a partition column is missing.
@@ -224,7 +225,7 @@ def _is_text_or_null(context: RewriteContext, value: Value, column: Column) -> b
 
 
 def _values_query(values: Values, insert_columns: InsertColumns, context: RewriteContext) -> Text:
-    """Compose the VALUES list, with each DEFAULT replaced by its column's default. Raise
+    """Compose ``SELECT * FROM VALUES …``, with each DEFAULT replaced by its column's default. Raise
     AnalysisError for a row with more or fewer values than columns."""
     text = context.new().raw("SELECT * FROM VALUES\n")
     for number, row in enumerate(values.rows):
@@ -242,8 +243,9 @@ def _values_query(values: Values, insert_columns: InsertColumns, context: Rewrit
 
 
 def _default(context: RewriteContext, column: Column) -> str:
-    """Return SQL of a column's DEFAULT as a value of a VALUES list. Only a nested one is converted
-    to the column's type: Spark finds one type for all values of a column."""
+    """Return SQL of a column's DEFAULT (NULL if it has none) as a value of a VALUES list. Only a
+    nested one is converted to the column's type: Spark finds one type for all values of a column.
+    """
     is_nested = column.default and parse_type(column.type).children
     return default_value(context, column) if is_nested else default_sql(column)
 

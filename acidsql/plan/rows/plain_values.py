@@ -5,6 +5,8 @@ column, and store assignment converts this type to the table's. The functions he
 same values, or None. After None the statement takes the way of the reference. None is the result
 for every error, for every value that is rounded, and for a table with partitions, checks or a sort
 order, or with NOT NULL columns or a default that the statement needs.
+
+The result is an event query with its rows in place of SQL.
 """
 
 from __future__ import annotations

@@ -49,8 +49,8 @@ def plan_replace(
 
     Returns:
         The query, and the view over the new rows that it reads. For REPLACE WHERE the view is the
-            query's ``source``, and the second member is None; for REPLACE USING it is the second
-            member, because the query reads it twice.
+        query's ``source``, and the second member is None; for REPLACE USING it is the second
+        member, because the query reads it twice.
 
     Raises:
         AnalysisError: A name, a type or a number of values is wrong.
@@ -100,8 +100,8 @@ def _checked_condition(context: RewriteContext, where: Span) -> Text:
 def _need_boolean(
     context: RewriteContext, where: Span, condition: Text, target_relation: Text
 ) -> None:
-    """Let Spark analyse the condition of REPLACE WHERE; raise AnalysisError if it is neither a
-    BOOLEAN nor NULL. ``target_relation``: the target's rows."""
+    """Let Spark analyse the condition of REPLACE WHERE; raise AnalysisError if it is not one column
+    that is a BOOLEAN or NULL. ``target_relation``: the target's rows."""
     condition_fields = context.analyse(
         context.new().raw("SELECT ").add(condition).raw(" FROM ").add(target_relation)
     )

@@ -2,6 +2,10 @@
 
 The names mean what they mean in PostgreSQL 18: a column is the new value, and of a deleted row the
 old one; ``old.c`` and ``new.c`` are the values before and after. ``merge_action()`` is MERGE's.
+
+The query reads a stand-in, a temporary view with the old and the new rows. It has columns of our
+own beside the table's: a struct for the old row and one for the new row, ``row__id`` if the table
+has row ids, and MERGE's action.
 """
 
 from __future__ import annotations
@@ -244,13 +248,15 @@ class _Scope:
 def _row_names(
     text: str, clause: Returning, table: Table, qualifier: str
 ) -> tuple[str | None, str | None]:
-    """Return the names of the old row and of the new row in RETURNING; None for a row that is
-    hidden.
+    """Return the names of the old row and of the new row in RETURNING, as written; None for a row
+    that is hidden.
 
-    Without WITH, a column or table that is called OLD or NEW hides the row, as in PostgreSQL.
+    Without WITH, a column or table that is called OLD or NEW, in any case, hides the row, as in
+    PostgreSQL. So does the name that WITH gives to the old row, if it is NEW.
 
     Raises:
-        AnalysisError: WITH gives a name that is taken.
+        AnalysisError: WITH gives a name that is taken: a column's, the target's, ``row__id``, or
+            the other row's.
     """
     taken_names = {column.name.lower() for column in table.all_columns} | {
         qualifier.lower(),
