@@ -36,6 +36,7 @@ class SessionCore:
         retries: int,
         compactor: str = "off",
     ) -> None:
+        """Keep the parts, and make the runner of statements, for this machine's user and host."""
         self.spark, self.warehouse, self.metastore = spark, warehouse, metastore
         self._user_and_host = {"user": getpass.getuser(), "host": socket.gethostname()}
         self._runner = Runner(

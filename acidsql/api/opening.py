@@ -91,7 +91,7 @@ def open_metastore_without_spark(url: str | None, warehouse: str | None) -> Meta
     """Open the metastore at a URL (acidsql's own or Hive's) or, without one, the SQLite file in a
     warehouse, with default settings. Spark is not needed. Without a URL, a missing SQLite file is
     an error. With the URL of acidsql's own metastore, the warehouse is ``spark-warehouse`` by
-    default; it need not exist.
+    default.
 
     Raises:
         SettingError: Neither is given, there is no metastore in the warehouse, or the URL of a Hive

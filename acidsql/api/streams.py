@@ -1,4 +1,8 @@
-"""The public methods of a session about streams."""
+"""The public methods of a session about streams.
+
+The ledger has, for each application and table, the number of the batch that was committed last; the
+COMMIT itself notes it. A receipt tells what a statement has changed.
+"""
 
 from __future__ import annotations
 

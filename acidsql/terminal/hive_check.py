@@ -98,8 +98,8 @@ def check(
 
     Yields:
         Facts about the server and the directories, then a verdict for each table. An error of
-            acidsql's ends them with an ERROR fact about the connection. If no server answers, or
-            acidsql cannot use it, this is the only fact.
+        acidsql's ends them with an ERROR fact about the connection. If no server answers, or
+        acidsql cannot use it, this is the only fact.
     """
     try:
         survey = open_survey(url)
@@ -339,8 +339,9 @@ def _hive2_update_file(directories: Sequence[str]) -> str | None:
 
 
 def _other_table_support(survey: Survey, table: FoundTable) -> str:
-    """Return, in words, what acidsql can do with a view or a table that is not ACID. An error is
-    not raised, but returned as words."""
+    """Return, in words, what acidsql can do with a view or a table that is not ACID: ``reads in
+    queries``, with what limits that, or ``refused`` and why. For a view nothing is looked up. An
+    error is not raised, but returned as such words."""
     if table.kind.name == "VIEW":
         return "reads in queries, if Spark understands its text"
     try:

@@ -253,6 +253,7 @@ def _table_lines(
     widths = [max(len(row[i]) for row in table) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
+        """Return the cells of a row as one line, without blanks at its end."""
         cells = zip(row, widths, numeric, strict=True)
         return "  ".join(
             text.rjust(width) if number else text.ljust(width) for text, width, number in cells

@@ -43,6 +43,8 @@ class Shell:
     """
 
     def __init__(self, session: Session, *, limit: int = 100, history: Path | None = None) -> None:
+        """Make the prompt, with history, colours, and completion by Tab. Nothing is read or run
+        yet."""
         self._session, self._limit, self._timing = session, limit, True
         self._ended = False
         self._prompt: PromptSession[str] = PromptSession(
@@ -218,6 +220,7 @@ def _key_bindings() -> KeyBindings:
 
     @keys.add("enter")
     def enter(event: KeyPressEvent) -> None:
+        """Take the completion that is shown, run a complete text, or begin a new line."""
         buffer = event.current_buffer
         if buffer.complete_state is not None:
             buffer.complete_state = None  # takes the completion that is shown

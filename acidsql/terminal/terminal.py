@@ -76,6 +76,7 @@ def progress(session: Session, text: str) -> Iterator[None]:
     status = console.status("")
 
     def show(line: str | None) -> None:
+        """Show the line, dim, behind a spinner; None takes it away."""
         if line is None:
             status.stop()
         else:
@@ -179,6 +180,7 @@ def _key_reader() -> Iterator[Callable[[float], str]]:
     before = termios.tcgetattr(number)
 
     def key(seconds: float) -> str:
+        """Return the next byte of the terminal as text; "" after ``seconds``, "q" at its end."""
         ready, _, _ = select.select([number], [], [], seconds)
         if not ready:
             return ""
@@ -281,7 +283,7 @@ def _fits_on_terminal(table: Table, console: Console) -> bool:
 
 
 def _console() -> Console:
-    """Return a console on standard output: as wide as the terminal; for a pipe 10,000 columns wide."""
+    """Return a console on standard output: as wide as the terminal, or 10,000 columns in a pipe."""
     # Lines in a pipe stay whole: rich would fold them to 80 columns.
     return Console(width=None if sys.stdout.isatty() else _WIDEST)
 

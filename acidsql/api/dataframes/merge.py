@@ -86,7 +86,7 @@ class MergeIntoWriter:
 
         Returns:
             One row of counts: num_affected_rows, num_inserted_rows, num_updated_rows,
-                num_deleted_rows, txn_id and write_id.
+            num_deleted_rows, txn_id and write_id.
 
         Raises:
             MergeCardinalityError: Several rows of the source match one row of the table.
@@ -190,6 +190,7 @@ class _WhenClause:
         self._writer, self._kind, self._condition = writer, kind, condition
 
     def __repr__(self) -> str:
+        """Return a text that this WHEN lacks its action, with the methods that add one."""
         calls = [name for name in _ACTIONS if hasattr(self, name)]
         return f"<WHEN {self._kind} of {self._writer!r} lacks its action: .{'(), .'.join(calls)}()>"
 
@@ -198,6 +199,7 @@ class _WhenClause:
         makes the SQL behind THEN in ``merge``. ``values``: its values, for advice in an error."""
 
         def clause(columns: ColumnSql) -> str:
+            """Return ``WHEN kind [AND condition] THEN action``."""
             when = f"WHEN {self._kind}"
             if self._condition is not None:
                 when += f" AND {expression_sql(self._condition, columns)}"
