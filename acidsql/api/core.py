@@ -52,8 +52,9 @@ class SessionCore:
         if self._closed:
             raise SettingError(
                 "This session is closed. Open a new one with acidsql.connect().",
-                condition="INVALID_HANDLE.SESSION_CLOSED", sqlstate="HY000",
-            )  # fmt: skip
+                condition="INVALID_HANDLE.SESSION_CLOSED",
+                sqlstate="HY000",
+            )
 
     def _table(self, name: str) -> Table:
         """Return the ACID table of this name, ``table`` or ``database.table``; its constraints may

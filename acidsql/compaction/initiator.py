@@ -195,10 +195,11 @@ class Initiator:
             file.size for file in listing.data if file.directory.kind is not DirectoryKind.BASE
         ]
         plain = {
-            in_delta: [p for group in listing.originals if group.in_delta == in_delta
-                       for p in group.paths]
+            in_delta: [
+                p for group in listing.originals if group.in_delta == in_delta for p in group.paths
+            ]
             for in_delta in (False, True)
-        }  # fmt: skip
+        }
         decision = decide(
             DirectorySizes(
                 base_bytes=sum(in_base) + _bytes(fs, plain[False]),

@@ -73,9 +73,10 @@ class BadRecords:
         version = "NULL" if batch is None else str(batch.batch.version)
         fields = ", ".join(map(quote, bad_rows.drop(FAULT).columns))
         rows = bad_rows.selectExpr(
-            f"{FAULT} AS reason", f"{target} AS target",
+            f"{FAULT} AS reason",
+            f"{target} AS target",
             f"to_json(struct({fields}), {_JSON}) AS record",
-        )  # fmt: skip
+        )
         columns = ", ".join(map(quote, _COLUMNS))
         with temporary_view(rows) as view:
             receipt = run_statement(

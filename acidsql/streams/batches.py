@@ -218,8 +218,9 @@ def resolve_table(runner: Runner, name: str) -> Table:
     if table is None:
         raise AnalysisError(
             f"There is no ACID table '{name}' for the stream to write to.",
-            condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
-        )  # fmt: skip
+            condition="TABLE_OR_VIEW_NOT_FOUND",
+            sqlstate="42P01",
+        )
     return table
 
 

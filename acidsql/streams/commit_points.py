@@ -200,8 +200,9 @@ class WholeTransactions(Applier[Target]):
             raise AnalysisError(
                 f"commit_points: '{points.ends}' is a {ends_type.simpleString().upper()}. It must "
                 "be a whole number of records, or a BOOLEAN that is true for the last one.",
-                condition="DATATYPE_MISMATCH", sqlstate="42K09",
-            )  # fmt: skip
+                condition="DATATYPE_MISMATCH",
+                sqlstate="42K09",
+            )
         ends = F.expr(points.ends)
         home = self._applier.target_index(staged_rows, target)
         place = F.lit(None) if points.place is None else F.expr(points.place)

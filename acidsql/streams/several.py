@@ -202,8 +202,9 @@ def appliers_by_value(targets: Sequence[AutoCdc] | Mapping[str, AutoCdc]) -> dic
             "Pass the results of acid.auto_cdc(…) for one table each.", name="target"
         )
     for kind, names in (
-        ("name", [value for value, _ in pairs]), ("table", [applier.table for _, applier in pairs])
-    ):  # fmt: skip
+        ("name", [value for value, _ in pairs]),
+        ("table", [applier.table for _, applier in pairs]),
+    ):
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
             raise SettingError(

@@ -216,10 +216,11 @@ def _compaction_facts(survey: Survey) -> Iterator[Fact]:
     number = survey.setting("metastore.compactor.worker.threads") or "not told"
     message = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
     yield _judged_fact(
-        "metastore.compactor.worker.threads", message,
+        "metastore.compactor.worker.threads",
+        message,
         where != "metastore" or number not in ("0", "-1"),
         "No worker of this server compacts. Set it to 1 or more on one server.",
-    )  # fmt: skip
+    )
 
 
 # ── directories ──────────────────────────────────────────────────────────────────────────────
@@ -303,8 +304,9 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         if table.kind.name == "FULL_ACID" and (old := _hive2_update_file(places)):
             return (
                 f"refused until Hive has run a major compaction: {old} has changes in the layout "
-                "of Hive 2", Level.WARNING,
-            )  # fmt: skip
+                "of Hive 2",
+                Level.WARNING,
+            )
         entries = filesystem_for(catalog_table.location).list_if_there(catalog_table.location)
         litter = sorted(
             directory.name for directory in orphaned_directories(survey, table.name, entries)
@@ -322,7 +324,7 @@ def _acid_table_support(survey: Survey, table: FoundTable) -> tuple[str, Level]:
         f"{', '.join(litter[:MOST_NAMES])}{more} in {catalog_table.location}. acid.clean() deletes "
         "them.",
         Level.WARNING,
-    )  # fmt: skip
+    )
 
 
 def _hive2_update_file(directories: Sequence[str]) -> str | None:

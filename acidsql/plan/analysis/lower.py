@@ -227,8 +227,9 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
         raise AnalysisError(
             f"The CHECK constraints of {table.name} ({names}) cannot be evaluated in this session: "
             f"{_message_without_sql(error)}",
-            condition=INVALID, sqlstate="42621",
-        ) from None  # fmt: skip
+            condition=INVALID,
+            sqlstate="42621",
+        ) from None
 
 
 @contextmanager
@@ -250,8 +251,9 @@ def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
                 raise ConstraintError(
                     f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "
                     f"for a row: {_message_without_sql(error)}",
-                    condition=error.getCondition(), sqlstate=error.getSqlState(),
-                ) from None  # fmt: skip
+                    condition=error.getCondition(),
+                    sqlstate=error.getSqlState(),
+                ) from None
         raise
 
 

@@ -121,8 +121,9 @@ def evolve_for_update(statement: Update, context: RewriteContext) -> RewriteCont
         if column.name in [existing.name for existing in old.all_columns]:
             raise AnalysisError(
                 f"{old.name} has a column '{column.name}' already (Hive 10036).",
-                condition="COLUMN_ALREADY_EXISTS", sqlstate="42711",
-            )  # fmt: skip
+                condition="COLUMN_ALREADY_EXISTS",
+                sqlstate="42711",
+            )
     return _with_table(context, replace(old, columns=(*old.columns, *statement.new_columns)))
 
 

@@ -82,8 +82,9 @@ def plan_returning(
     # With a plain column beside it, Spark refuses an aggregate function.
     _analyse_without_aggregates(
         query.new().raw("SELECT\n").commas([*items, MERGE_ACTION]).raw(rows),
-        clause, lambda checked: analyse(checked, (standin,)),
-    )  # fmt: skip
+        clause,
+        lambda checked: analyse(checked, (standin,)),
+    )
     query.raw("SELECT\n").commas(items).raw(rows)
     return ReturningQuery(query, standin.view, scope.shown)
 

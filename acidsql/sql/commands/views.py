@@ -131,8 +131,9 @@ def parse_alter_view(c: Cursor, is_ours: IsOurs) -> AlterView | RenameView | Non
         if c.is_at("AS") and _reads_acid(c, is_ours):
             c.refuse(
                 f"'{'.'.join(name.parts)}' is no view of ACID tables, so it cannot get such a "
-                "query: drop it, and create it again", name.span,
-            )  # fmt: skip
+                "query: drop it, and create it again",
+                name.span,
+            )
         return None
     if c.accept("RENAME", "TO"):
         new_name = c.take_name("the new name")

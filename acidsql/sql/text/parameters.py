@@ -84,5 +84,6 @@ def _invalid_argument_error(value: Any) -> AnalysisError:
     """Return the AnalysisError INVALID_SQL_ARG for a parameter's value that no SQL type has."""
     return AnalysisError(
         f"No type of SQL's has the value {value}, which a parameter was given.",
-        condition="INVALID_SQL_ARG", sqlstate="42K08",
-    )  # fmt: skip
+        condition="INVALID_SQL_ARG",
+        sqlstate="42K08",
+    )

@@ -193,8 +193,9 @@ class AutoCdcStatements:
         if not is_pending(pending) or types[0] != types[1]:
             raise AnalysisError(
                 f"{pending.name} is no pending table of AUTO CDC. Rename it: the name is needed.",
-                condition="AUTOCDC_INVALID_STATE.NAME_TAKEN", sqlstate="55000",
-            )  # fmt: skip
+                condition="AUTOCDC_INVALID_STATE.NAME_TAKEN",
+                sqlstate="55000",
+            )
         need_own_table(target, pending.name, pending)
         self._tables.note_bond(target, pending, text)
         return pending
@@ -231,8 +232,9 @@ class AutoCdcStatements:
                 f"The first AUTO CDC INTO {prepared.queries[0].table.name} creates "
                 f"{prepared.state.name}, which this transaction's snapshot cannot see. Begin "
                 "the transaction with it, or run it once outside, perhaps without records.",
-                condition="OP_NOT_ALLOWED_IN_TXN", sqlstate="25001",
-            )  # fmt: skip
+                condition="OP_NOT_ALLOWED_IN_TXN",
+                sqlstate="25001",
+            )
         return prepared
 
     @contextmanager

@@ -105,9 +105,8 @@ def check_records(prepared: PreparedCdc, records: EvaluatedRows) -> dict[str, in
                 prepared, records.rows.where(condition_sql), is_tie=condition == _CONFLICTING
             )
             raise ConstraintError(
-                f"{message}: {keys}. Nothing of them was applied.",
-                condition=condition, keys=keys,
-            )  # fmt: skip
+                f"{message}: {keys}. Nothing of them was applied.", condition=condition, keys=keys
+            )
     return counts
 
 
@@ -155,8 +154,9 @@ def _refuse_duplicate_keys(prepared: PreparedCdc, decisions: DataFrame) -> None:
     raise ConstraintError(
         f"{prepared.queries[0].table.name}, or its table of order values, has several rows of one "
         f"key{and_start}: {keys}. So it cannot follow changes. Delete all but one of them.",
-        condition="AUTOCDC_TARGET_KEY_NOT_UNIQUE", keys=keys,
-    )  # fmt: skip
+        condition="AUTOCDC_TARGET_KEY_NOT_UNIQUE",
+        keys=keys,
+    )
 
 
 def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False) -> str:

@@ -137,18 +137,20 @@ class SparkDatabases:
         ]
         if spark_tables and not cascade:
             raise _not_empty_error(
-                name, f"The database '{name}' is not empty: it has the table '{spark_tables[0]}' "
-                "of Spark's."
-            )  # fmt: skip
+                name,
+                f"The database '{name}' is not empty: it has the table '{spark_tables[0]}' "
+                "of Spark's.",
+            )
         location = self._location(name)
         if is_same(location, self._default_location(name)):
             return
         for table in self._tables_elsewhere(name):
             if may_be_within(table.location, location):
                 raise _not_empty_error(
-                    name, f"Spark would delete the directory '{location}' with its database "
-                    f"'{name}', and the ACID table {table.name} lies there."
-                )  # fmt: skip
+                    name,
+                    f"Spark would delete the directory '{location}' with its database "
+                    f"'{name}', and the ACID table {table.name} lies there.",
+                )
 
     def drop(self, name: str, *, cascade: bool) -> None:
         """Drop Spark's database of this name, if there is one; with ``cascade`` also its tables."""

@@ -270,12 +270,14 @@ def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> V
     if version > visible.high_water_mark:
         raise VersionNotFoundError(
             f"{table.name} has no version {version}: the newest one is {visible.high_water_mark}.",
-            table=table.name, version=version,
-        )  # fmt: skip
+            table=table.name,
+            version=version,
+        )
     if not visible.is_valid(version):
         reason = "was rolled back" if visible.is_aborted(version) else "is not committed"
         raise VersionNotFoundError(
             f"{table.name} has no version {version}: its transaction {reason}.",
-            table=table.name, version=version,
-        )  # fmt: skip
+            table=table.name,
+            version=version,
+        )
     return visible.up_to(version)

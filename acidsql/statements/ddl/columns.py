@@ -173,8 +173,9 @@ def _column_position(
     if any(column.name == name for column in table.partition_columns):
         raise _change_error(
             f"The partition column '{name}' cannot be changed: directories are named by it.",
-            text, span,
-        )  # fmt: skip
+            text,
+            span,
+        )
     raise AnalysisError(
         f"There is no column '{change.column.parts[-1]}' in {table.name} (Hive 10002).",
         text, span.start, span.end, condition="COLUMN_NOT_FOUND", sqlstate="42703",
@@ -243,8 +244,9 @@ def _replaced_columns(
             f"REPLACE COLUMNS cannot drop columns (Hive 10313): {table.name} has "
             f"{len(table.columns)}, {len(definitions)} are given. Files hold columns by position; "
             "use CREATE TABLE … AS SELECT the columns to keep.",
-            text, Span(definitions[0].span.start, definitions[-1].span.end),
-        )  # fmt: skip
+            text,
+            Span(definitions[0].span.start, definitions[-1].span.end),
+        )
     old_names = {column.name for column in table.columns}
     columns: list[Column] = []
     for position, definition in enumerate(definitions):
@@ -259,8 +261,9 @@ def _replaced_columns(
                 raise _change_error(
                     f"REPLACE COLUMNS cannot move column '{new.name}' (Hive 10311): files hold "
                     f"columns by position, and '{old.name}' has this position.",
-                    text, definition.span,
-                )  # fmt: skip
+                    text,
+                    definition.span,
+                )
             new = replace(
                 new, nullable=old.nullable and new.nullable, default=new.default or old.default
             )
@@ -286,20 +289,23 @@ def _check_type_change(table: Table, old: Column, new: Column, place: Span, text
             f"Column '{old.name}' cannot be changed {change} (Hive 10312): not every value in the "
             "existing files would fit, or be read alike by all readers. Add a column and fill it "
             "by UPDATE.",
-            text, place,
-        )  # fmt: skip
+            text,
+            place,
+        )
     if old.name in table.bucket_columns and not keeps_bucket(before, after):
         raise _change_error(
             f"The table is CLUSTERED BY '{old.name}': as {new.type.upper()} its values would "
             "belong to other buckets.",
-            text, place,
-        )  # fmt: skip
+            text,
+            place,
+        )
     if old.name in [by.name for by in table.sort_columns] and not can_widen(before, after):
         raise _change_error(
             f"The table is SORTED BY '{old.name}': as {new.type.upper()} its values would sort "
             "otherwise.",
-            text, place,
-        )  # fmt: skip
+            text,
+            place,
+        )
     is_same = can_widen(before, after) or adds_fields(before, after)
     if not is_same and (reason := _reason_to_keep_type(table, old, new)):
         raise _change_error(
@@ -365,8 +371,9 @@ def _refuse_parquet_changes(
                 f"Column '{old.name}' cannot get {change}: {table.name} is STORED AS PARQUET, "
                 "whose columns are matched by name and read in the type that they were written in. "
                 "Add a column, or use CREATE TABLE … AS SELECT.",
-                text, Span(start, end),
-            )  # fmt: skip
+                text,
+                Span(start, end),
+            )
 
 
 def _refuse_duplicate_name(

@@ -35,9 +35,10 @@ from acidsql.storage.spark.session.temporary import depends_on_session
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS_CONDITIONS = (
-    "INVALID_WHERE_CONDITION", "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
+    "INVALID_WHERE_CONDITION",
+    "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",
     "_LEGACY_ERROR_TEMP_1034",  # the same in Spark 4.1
-)  # fmt: skip
+)
 _NAME_SUFFIXES = {
     ConstraintKind.CHECK: "chk",
     ConstraintKind.PRIMARY_KEY: "pk",
@@ -324,8 +325,9 @@ class _Binder:
                 raise
             raise self._condition_error(
                 "A CHECK decides about one row, so it has no aggregate, window or generator "
-                "function.", place,
-            ) from None  # fmt: skip
+                "function.",
+                place,
+            ) from None
         self._require_fixed_condition(rows, condition, place)
         return condition.sql
 

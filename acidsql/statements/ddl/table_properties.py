@@ -186,9 +186,8 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
     for key in statement.keys:
         if key.lower() in FIXED_PROPERTIES:
             raise _refusal_error(
-                f"'{key}' cannot be unset: it describes the table's files.",
-                text, statement.place,
-            )  # fmt: skip
+                f"'{key}' cannot be unset: it describes the table's files.", text, statement.place
+            )
         if key not in table.properties and not statement.if_exists:
             raise AnalysisError(
                 f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS allows "

@@ -269,7 +269,7 @@ class TableStatements(ConstraintStatements):
                 },
                 cdc_table=self._renamed_state(table, altered.names),
                 txn_id=txn.id,
-            )  # fmt: skip
+            )
             txn.end_quietly()
         return Receipt(text, txn_id=txn.id)
 

@@ -68,9 +68,10 @@ def require_settled_files(
     write_ids = snapshot.write_ids[table.name]
     if write_ids.open:
         raise _move_refusal(
-            table, f"its write id {write_ids.open[0]} is open: a transaction writes to it",
+            table,
+            f"its write id {write_ids.open[0]} is open: a transaction writes to it",
             "Wait for the transaction, or end it with ABORT TRANSACTIONS.",
-        )  # fmt: skip
+        )
     for entry, directory in _acid_directories(table, partitions):
         _require_settled_directory(table, entry, directory, write_ids)
         if snapshot.valid_txns.is_aborted(directory.visibility_txn_id):
@@ -128,9 +129,10 @@ def _require_settled_directory(
     ]
     if aborted_write_ids:
         raise _move_refusal(
-            table, f"'{entry.path}' may have rows of write id {aborted_write_ids[0]}, which was "
-            "aborted", _CLEAN,
-        )  # fmt: skip
+            table,
+            f"'{entry.path}' may have rows of write id {aborted_write_ids[0]}, which was aborted",
+            _CLEAN,
+        )
 
 
 def _refuse_half_compactions(table: Table, partitions: Sequence[Partition]) -> None:
@@ -182,10 +184,11 @@ def strip_visibility_txns(
             continue
         if not fs.has_directories:
             raise _move_refusal(
-                table, f"'{entry.path}' has a transaction of this metastore in its name, and an "
+                table,
+                f"'{entry.path}' has a transaction of this metastore in its name, and an "
                 "object store cannot rename it",
                 "CREATE TABLE … AS SELECT copies the rows into a table of the other metastore.",
-            )  # fmt: skip
+            )
         target = entry.path[: entry.path.rindex("_v")]
         if fs.exists(target):
             raise _move_refusal(table, f"'{target}' and '{entry.path}' are both there", _CLEAN)

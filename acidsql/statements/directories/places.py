@@ -223,8 +223,9 @@ class Places:
         if unmatched := directory_locations.symmetric_difference(catalog_locations):
             raise _adoption_error(
                 f"'{min(unmatched)}' is not both a directory in the table's and a partition that "
-                "the metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.", table
-            )  # fmt: skip
+                "the metastore knows. Let Hive add it (MSCK REPAIR TABLE) or drop it before.",
+                table,
+            )
         for path in sorted(directory_locations):
             if acid_entries := adopt.list_contents(fs, path).acid:
                 raise _adoption_error(
@@ -361,8 +362,9 @@ def _check_directories(
         if table.is_insert_only and directory.originals:
             raise _adoption_error(
                 f"'{directory.originals[0].path}' is in no delta or base, and an insert-only table "
-                "does not see such files. Make the table elsewhere and LOAD DATA from there.", table
-            )  # fmt: skip
+                "does not see such files. Make the table elsewhere and LOAD DATA from there.",
+                table,
+            )
         adopt.check_names(directory)
         if table.is_insert_only:
             _check_plain_files(fs, table, directory)

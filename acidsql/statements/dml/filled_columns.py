@@ -57,8 +57,9 @@ class FilledColumns(Family):
         if table.is_insert_only:
             raise _unsupported_error(
                 f"{table.name} is insert-only, so its rows cannot be changed (Hive 10414)",
-                statement, text,
-            )  # fmt: skip
+                statement,
+                text,
+            )
         if not self._metastore.abilities.alters_in_commit:
             raise _unsupported_error(
                 "A Hive Metastore does not change columns in one step with a COMMIT. Leave WITH "
@@ -86,8 +87,9 @@ def _require_defaults(columns: list[Column], statement: st.AddFilledColumns, tex
         if not has_default(column):
             raise _unsupported_error(
                 f"Column '{column.name}' has no DEFAULT other than NULL, so there are no values",
-                statement, text,
-            )  # fmt: skip
+                statement,
+                text,
+            )
 
 
 def _unsupported_error(message: str, statement: st.AddFilledColumns, text: str) -> UnsupportedError:

@@ -170,5 +170,6 @@ def _changed_view_error(change: str) -> AnalysisError:
     return AnalysisError(
         f"What it reads was changed: {change}. ALTER VIEW … AS, or CREATE OR REPLACE VIEW, gives "
         "it the new columns.",
-        condition="INCOMPATIBLE_VIEW_SCHEMA_CHANGE", sqlstate="51024",
-    )  # fmt: skip
+        condition="INCOMPATIBLE_VIEW_SCHEMA_CHANGE",
+        sqlstate="51024",
+    )

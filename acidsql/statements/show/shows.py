@@ -109,8 +109,9 @@ class ShowStatements(Family):
         if not is_acid_database and not is_spark_database:
             raise AnalysisError(
                 f"There is no database '{database}'.",
-                condition="SCHEMA_NOT_FOUND", sqlstate="42704",
-            )  # fmt: skip
+                condition="SCHEMA_NOT_FOUND",
+                sqlstate="42704",
+            )
         only_views = isinstance(statement, st.ShowViews)
         rows = []
         if is_acid_database:

@@ -133,9 +133,10 @@ def _check_plain_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     info = footer_facts(footer)
     if info.is_acid:
         yield Finding(
-            file.path, "EVENTS_IN_A_PLAIN_FILE",
+            file.path,
+            "EVENTS_IN_A_PLAIN_FILE",
             "The file holds ACID events, and its name is that of a file without them.",
-        )  # fmt: skip
+        )
         return
     if not spec.all_rows:
         return
@@ -203,9 +204,10 @@ def _check_event_file(file: CheckedFile, spec: CheckSpec) -> Iterator[Finding]:
     info = footer_facts(footer)
     if not info.is_acid:
         yield Finding(
-            file.path, "NO_EVENTS",
+            file.path,
+            "NO_EVENTS",
             f"The file has the columns {', '.join(info.column_names)} instead of events.",
-        )  # fmt: skip
+        )
         return
     stats, index = _event_counts(info), _last_stripe_keys(info)
     if stats is not None and sum(stats) != info.rows:

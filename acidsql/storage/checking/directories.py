@@ -74,12 +74,13 @@ def missing_places(fs: FileSystem, table: Table, catalog_facts: CatalogFacts) ->
     are_there = run_in_threads(lambda name: fs.exists(place_of(table, name)), names)
     return {
         name: Finding(
-            place_of(table, name), "PARTITION_WITHOUT_DIRECTORY",
+            place_of(table, name),
+            "PARTITION_WITHOUT_DIRECTORY",
             "The catalog has the partition, and there is no directory.",
         )
         for name, is_there in zip(names, are_there, strict=True)
         if not is_there
-    }  # fmt: skip
+    }
 
 
 def check_names(
@@ -149,9 +150,10 @@ def _unknown_partition_findings(
     }
     for name in names:
         yield Finding(
-            place_of(table, name), "PARTITION_NOT_IN_CATALOG",
+            place_of(table, name),
+            "PARTITION_NOT_IN_CATALOG",
             "The directory is that of a partition, and the catalog does not have the partition.",
-        )  # fmt: skip
+        )
 
 
 def _number_findings(
@@ -168,15 +170,17 @@ def _number_findings(
         assert file.acid is not None
         if file.acid.max_write_id > catalog_facts.highest_write_id:
             yield Finding(
-                path, "WRITE_ID_NEVER_ALLOCATED",
+                path,
+                "WRITE_ID_NEVER_ALLOCATED",
                 "No transaction ever had a write id above "
                 f"{catalog_facts.highest_write_id} in this table.",
-            )  # fmt: skip
+            )
         elif file.acid.visibility_txn_id > catalog_facts.highest_txn:
             yield Finding(
-                path, "TRANSACTION_NEVER_OPENED",
+                path,
+                "TRANSACTION_NEVER_OPENED",
                 f"The last transaction that was opened is {catalog_facts.highest_txn}.",
-            )  # fmt: skip
+            )
         elif file.state == "aborted":
             yield Finding(path, "ABORTED_DIRECTORY", "The transaction that wrote it was aborted.")
 
@@ -217,10 +221,11 @@ def _committed_file_findings(
         covered = set().union(*map(partitions_of_range.__getitem__, covering_ranges))
         if replaced.isdisjoint(covering_ranges) or len(covered) < committed.places:
             yield Finding(
-                table.location, "FILES_NOT_AS_COMMITTED",
+                table.location,
+                "FILES_NOT_AS_COMMITTED",
                 f"Write id {write_id} wrote {committed.files} files of {committed.bytes} bytes, "
                 f"and there are {files} of {size} bytes.",
-            )  # fmt: skip
+            )
 
 
 def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
@@ -234,9 +239,10 @@ def _data_file_findings(table: Table, file: FoundFile) -> Iterator[Finding]:
         )
     elif bucket is not None and table.is_bucketed and bucket >= table.num_buckets:
         yield Finding(
-            file.path, "UNKNOWN_BUCKET",
+            file.path,
+            "UNKNOWN_BUCKET",
             f"The file is of bucket {bucket}, and the table has {table.num_buckets} buckets.",
-        )  # fmt: skip
+        )
 
 
 def _stray_findings(
@@ -366,8 +372,9 @@ def check_overlaps(listing: Listing, path: str) -> Iterator[Finding]:
         shares = widest is not None and delta.min_write_id <= widest.max_write_id
         if widest is not None and shares and not _is_inside(delta, widest):
             yield Finding(
-                f"{path}/{delta.name}", "OVERLAPPING_DELTAS",
+                f"{path}/{delta.name}",
+                "OVERLAPPING_DELTAS",
                 f"It shares write ids with {widest.name}, and readers read both.",
-            )  # fmt: skip
+            )
         if widest is None or delta.max_write_id > widest.max_write_id:
             widest = delta

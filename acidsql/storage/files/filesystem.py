@@ -25,9 +25,9 @@ from acidsql.storage.files.object_store import GoogleStore, ObjectStore
 from acidsql.storage.files.options.store_options import open_store, settings_here
 
 OBJECT_STORES = frozenset([*S3_SCHEMES, "gs", "abfs", "abfss"])
-_OTHER_STORES = frozenset([
-    "gcs", "wasb", "wasbs", "adl", "oss", "cos", "cosn", "obs", "o3", "ofs", "swift", "dbfs",
-])  # fmt: skip
+_OTHER_STORES = frozenset(
+    ["gcs", "wasb", "wasbs", "adl", "oss", "cos", "cosn", "obs", "o3", "ofs", "swift", "dbfs"]
+)
 
 
 # ── which file system a location is on ───────────────────────────────────────────────────────

@@ -37,9 +37,7 @@ _MOST_LENGTH, _MOST_SCALE = (1 << 31) - 1, 38
 # For streams of these kinds in columns of these types: what their integers are, the largest that
 # is possible, and whether they are signed.
 _LENGTHS, _SCALES = ("lengths", _MOST_LENGTH, False), ("scales", _MOST_SCALE, True)
-_TRUSTED = {
-    (LENGTH, "array"): _LENGTHS, (LENGTH, "map"): _LENGTHS, (SECONDARY, "decimal"): _SCALES,
-}  # fmt: skip
+_TRUSTED = {(LENGTH, "array"): _LENGTHS, (LENGTH, "map"): _LENGTHS, (SECONDARY, "decimal"): _SCALES}
 
 
 def check_stripes(

@@ -138,5 +138,6 @@ def _need_columns(table: Table, paths: Sequence[str]) -> None:
         if not has_no_names(names) and names[:shared_count] != table_columns[:shared_count]:
             raise FormatError(
                 f"'{path}' has the columns {', '.join(names)}, but {table.name} has "
-                f"{', '.join(table_columns)}.", path=path,
-            )  # fmt: skip
+                f"{', '.join(table_columns)}.",
+                path=path,
+            )

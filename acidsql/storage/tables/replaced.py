@@ -30,10 +30,9 @@ _SCHEMA = RowSchema.from_fields(
     [(ROW_ID, "bigint"), *((f"{OLD}{name}", kind) for name, kind in _OLD_ID)]
 )
 # A row's new version has the write id of the statement.
-DDL = (
-    f"{PARTITION} string, {BUCKET_PROPERTY} int, {ROW_ID} bigint, "
-    + ", ".join(f"{OLD}{name} {kind}" for name, kind in _OLD_ID)
-)  # fmt: skip
+DDL = f"{PARTITION} string, {BUCKET_PROPERTY} int, {ROW_ID} bigint, " + ", ".join(
+    f"{OLD}{name} {kind}" for name, kind in _OLD_ID
+)
 
 
 @dataclass(frozen=True, slots=True)

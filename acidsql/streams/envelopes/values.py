@@ -159,9 +159,10 @@ class ValueConverter:
         """Return SQL of a value as a map; NULL if it is none, a key becomes NULL, or a value does
         not fit."""
         if isinstance(source_type, VariantType):
-            sql, source_type = f"try_cast({sql} AS MAP<STRING, VARIANT>)", MapType(
-                StringType(), VariantType()
-            )  # fmt: skip
+            sql, source_type = (
+                f"try_cast({sql} AS MAP<STRING, VARIANT>)",
+                MapType(StringType(), VariantType()),
+            )
         if not isinstance(source_type, MapType):
             return _null_sql(target_type)
         entry = f"__acidsql_x{depth}"

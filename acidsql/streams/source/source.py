@@ -119,8 +119,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise VersionNotFoundError(
                 f"A stream of {self._name} cannot begin with version {start}: the first version "
                 f"is 1, the next one will be {following}.",
-                table=self._name, version=start,
-            )  # fmt: skip
+                table=self._name,
+                version=start,
+            )
         return self._offset(str(current.up_to(start - 1)))
 
     # PySpark 4.1 calls it without arguments.

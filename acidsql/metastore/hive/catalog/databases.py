@@ -108,8 +108,9 @@ class HiveDatabases:
         if name == _DEFAULT:
             raise CatalogError(
                 "The database 'default' cannot be dropped.",
-                condition="UNSUPPORTED_FEATURE.DROP_DATABASE", sqlstate="0A000",
-            )  # fmt: skip
+                condition="UNSUPPORTED_FEATURE.DROP_DATABASE",
+                sqlstate="0A000",
+            )
         if self.get_database(name) is None:
             raise no_database(name)
         try:

@@ -55,9 +55,10 @@ class HiveForeign:
         for partition in partitions:
             if _file_format(partition.sd) != usual:
                 return ForeignTable(
-                    name, refusal=f"has a partition ({'/'.join(partition.values)}) in another "
+                    name,
+                    refusal=f"has a partition ({'/'.join(partition.values)}) in another "
                     "format than the table's. Read the partition's directory by Spark.",
-                )  # fmt: skip
+                )
         return replace(table, partitions=tuple(map(convert.partition_of, partitions)))
 
     def make_transactional(

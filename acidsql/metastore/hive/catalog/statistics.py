@@ -71,8 +71,9 @@ class HiveStatistics:
             if name not in own.counts_locked:
                 raise LockTimeoutError(
                     f"The statistics of {name} cannot be noted, because transactions that change "
-                    "the table are committing. Run the statement again.", txnId=txn_id,
-                )  # fmt: skip
+                    "the table are committing. Run the statement again.",
+                    txnId=txn_id,
+                )
         raw = self._raw_tables.need(name)
         convert.change_properties(raw, {f"{STATISTICS}{k}": v for k, v in entries.items()}, ())
         self._raw_tables.alter(name, raw)

@@ -101,8 +101,9 @@ class HiveNumbers:
         except (NoSuchTxnError, TxnAbortedError) as error:
             raise TxnAbortedError(
                 f"Transaction {own.id} was aborted, because transaction {own.holder}, which held "
-                f"its locks, has ended. {error.message}", txnId=own.id,
-            ) from error  # fmt: skip
+                f"its locks, has ended. {error.message}",
+                txnId=own.id,
+            ) from error
 
     def _send_heartbeat(self, number: int) -> None:
         self._server.call("heartbeat", hive.HeartbeatRequest(txnid=number))

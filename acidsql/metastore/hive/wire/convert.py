@@ -45,7 +45,8 @@ _PACKAGE = "org.apache.hadoop.hive.ql.io"
 # A format's classes: of input, of output, and of its rows.
 FORMATS = {
     ORC: (
-        f"{_PACKAGE}.orc.OrcInputFormat", f"{_PACKAGE}.orc.OrcOutputFormat",
+        f"{_PACKAGE}.orc.OrcInputFormat",
+        f"{_PACKAGE}.orc.OrcOutputFormat",
         f"{_PACKAGE}.orc.OrcSerde",
     ),
     PARQUET: (
@@ -53,7 +54,7 @@ FORMATS = {
         f"{_PACKAGE}.parquet.MapredParquetOutputFormat",
         f"{_PACKAGE}.parquet.serde.ParquetHiveSerDe",
     ),
-}  # fmt: skip
+}
 
 
 def is_transactional(raw: Any) -> bool:
@@ -384,9 +385,9 @@ def raw_partition(table: Any, partition: Partition, catalog: str, rows: int | No
     ``table`` is the server's struct of the table; ``rows`` is the number of rows in the partition;
     None: not known.
     """
-    sd = hive.StorageDescriptor(**{
-        name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__
-    })  # fmt: skip
+    sd = hive.StorageDescriptor(
+        **{name: getattr(table.sd, name) for name in hive.StorageDescriptor.__slots__}
+    )
     sd.location = to_server_location(partition.location)
     return hive.Partition(
         values=[value or DEFAULT_PARTITION for value in partition.values],  # "" is NULL, too

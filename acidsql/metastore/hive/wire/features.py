@@ -68,8 +68,9 @@ def probe(client: Client) -> Features:
     if is_hive3 and not client.has_method("get_check_constraints", about):
         raise SettingError(
             f"The Hive Metastore {client.address} calls itself {version}, and does not know the "
-            "calls of Hive 3.1, which acidsql needs.", name="metastore",
-        )  # fmt: skip
+            "calls of Hive 3.1, which acidsql needs.",
+            name="metastore",
+        )
     timeout = _server_setting(client, _TIMEOUT, "300s")
     warehouse = _server_setting(client, _WAREHOUSE, "")
     if not warehouse:

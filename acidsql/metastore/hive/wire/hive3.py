@@ -267,8 +267,9 @@ def _need_plain(*texts: str | None) -> None:
         if text is not None and text != _plain(text):
             raise CatalogError(
                 f"A metastore of Hive 3 takes no name or value with a quote or a backslash: {text}",
-                condition="METASTORE_REFUSED", sqlstate="38000",
-            )  # fmt: skip
+                condition="METASTORE_REFUSED",
+                sqlstate="38000",
+            )
 
 
 def _missing_ability_error(ability: str) -> UnsupportedError:

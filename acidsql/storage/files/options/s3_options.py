@@ -38,9 +38,10 @@ _SIMPLE = f"{_HADOOP}SimpleAWSCredentialsProvider"
 _TEMPORARY = f"{_HADOOP}TemporaryAWSCredentialsProvider"
 _ROLE = f"{_HADOOP}auth.AssumedRoleCredentialProvider"
 _ANONYMOUS = {
-    f"{_HADOOP}AnonymousAWSCredentialsProvider", f"{_AWS2}AnonymousCredentialsProvider",
+    f"{_HADOOP}AnonymousAWSCredentialsProvider",
+    f"{_AWS2}AnonymousCredentialsProvider",
     f"{_AWS1}AnonymousAWSCredentials",
-}  # fmt: skip
+}
 # Providers that look where Arrow's chain looks, too.
 _ENVIRONMENT = f"{_AWS2}EnvironmentVariableCredentialsProvider"
 _PROFILE = f"{_HADOOP}auth.ProfileAWSCredentialsProvider"

@@ -233,8 +233,9 @@ def _path(name: str) -> list[str]:
     if not parts or not all(parts):
         raise AnalysisError(
             f"The name '{name}' has an empty part, or a backtick without its pair.",
-            condition="INVALID_ATTRIBUTE_NAME_SYNTAX", sqlstate="42604",
-        )  # fmt: skip
+            condition="INVALID_ATTRIBUTE_NAME_SYNTAX",
+            sqlstate="42604",
+        )
     return list(parts)
 
 

@@ -213,8 +213,9 @@ def another_frame_error(name: str) -> AnalysisError:
     return AnalysisError(
         f"The column '{name}' belongs to a DataFrame that the statement does not read. "
         f'Name it: F.col("{name}"), or F.col("t.{name}") for a table t.',
-        condition="UNRESOLVED_COLUMN", sqlstate="42703",
-    )  # fmt: skip
+        condition="UNRESOLVED_COLUMN",
+        sqlstate="42703",
+    )
 
 
 def another_session_error(session: str) -> UnsupportedError:

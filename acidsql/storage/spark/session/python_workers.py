@@ -59,8 +59,9 @@ def prepare_workers(spark: SparkSession) -> None:
                 "This server of Spark Connect keeps the files of all sessions together, this "
                 "session's copy of acidsql, too. After the session has ended, new executors wait "
                 "for the file in vain, and the tasks of all sessions fail. Set %s=true on the "
-                "server, as start-connect-server.sh does.", _ISOLATION,
-            )  # fmt: skip
+                "server, as start-connect-server.sh does.",
+                _ISOLATION,
+            )
         spark.addArtifacts(_package(), pyfile=True)
         _prepared.add(spark)
         return
