@@ -5,6 +5,6 @@
 ``raw_tables`` fetches and replaces the structs of tables.
 ``convert`` makes our values of Thrift's. ``own_txns`` remembers the transactions of this process.
 
-This package must not decide: it asks and converts. One exception: ``server`` aborts the second number of a
-transaction whose own number has ended. Read ``server`` first.
+This package must not decide: it asks and converts. One exception: ``server`` aborts the second
+number of a transaction whose own number has ended. Read ``server`` first.
 """
