@@ -252,6 +252,8 @@ def places_in(keys: Sequence[Int64s], candidates: Sequence[Int64s]) -> npt.NDArr
     compared in full.
     """
     mixed_candidates, mixed_keys = _mixed_keys(candidates), _mixed_keys(keys)
+    if not len(mixed_candidates):
+        return np.full(len(mixed_keys), -1, dtype=np.intp)
     order = np.argsort(mixed_candidates, kind="stable")
     mixed_candidates, sorted_ = mixed_candidates[order], [column[order] for column in candidates]
     at = np.searchsorted(mixed_candidates, mixed_keys)
