@@ -11,7 +11,8 @@ leaves out:
   server. All its rotating tests run on one day in ``n``.
 - ``every_day``: it is neither, although its class or module is.
 
-A test whose file is named on the command line always runs.
+``TURNS`` and ``WHOLE`` have modules all of whose tests rotate. A test whose file is named on the
+command line always runs.
 """
 
 from __future__ import annotations
@@ -26,6 +27,16 @@ from pathlib import Path
 import pytest
 
 DAY = "ACIDSQL_TEST_DAY"
+HERE = Path(__file__).parent
+# Modules whose tests take turns, as if each were marked as ``rotating(n)``.
+TURNS = {
+    "faults/test_crash.py": 4,
+    "faults/test_errors.py": 4,
+}
+# Modules that take turns as a whole, as if each test were marked as ``rotating(n, whole=True)``.
+WHOLE = {
+    "test_cluster.py": 3,
+}
 MARKS = (
     "rare: left out of the tests of the day",
     "rotating(n, whole=False): each day runs one in n of a module's rotating tests; "
@@ -69,26 +80,35 @@ def choose_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         is_chosen = item.path in named_files or item.get_closest_marker("every_day") is not None
         if not is_chosen and item.get_closest_marker("rare") is None:
-            rotation = item.get_closest_marker("rotating")
-            is_chosen = rotation is None or _is_turn_of(item, rotation, numbers)
+            is_chosen = _is_turn_of(item, numbers)
         (chosen if is_chosen else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen
 
 
-def _is_turn_of(
-    item: pytest.Item, rotation: pytest.Mark, numbers: Counter[tuple[Path, int]]
-) -> bool:
-    """Whether it is the day of a rotating test. ``numbers``: how many rotating tests of a module
-    and a number of days came before; this one is counted."""
-    (days,) = rotation.args
-    if rotation.kwargs.get("whole"):
+def _is_turn_of(item: pytest.Item, numbers: Counter[tuple[Path, int]]) -> bool:
+    """Whether the day runs a test that is not rare. ``numbers``: how many tests of a module that
+    rotate by so many days came before; this one is counted."""
+    days, is_whole = _rotation(item)
+    if is_whole:
         number = zlib.crc32(item.path.name.encode())
     else:
         number = numbers[item.path, days]
         numbers[item.path, days] += 1
     return (number + int(os.environ[DAY])) % days == 0
+
+
+def _rotation(item: pytest.Item) -> tuple[int, bool]:
+    """Return by how many days a test rotates (1: it runs each day), and whether its module rotates
+    as a whole."""
+    if (mark := item.get_closest_marker("rotating")) is not None:
+        (days,) = mark.args
+        return days, mark.kwargs.get("whole", False)
+    name = item.path.relative_to(HERE).as_posix() if item.path.is_relative_to(HERE) else ""
+    if name in WHOLE:
+        return WHOLE[name], True
+    return TURNS.get(name, 1), False
 
 
 def _named_files(arguments: Iterable[str]) -> set[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import daily
 import pytest
 
 pytest_plugins = ["pytester"]
@@ -77,3 +78,8 @@ def test_all_tests_run_where_all_are_asked_for_or_their_file_is_named(names_of_r
 
 def test_the_tests_of_the_day_can_be_asked_for_also_of_a_file_that_is_named(names_of_run):
     assert "test_rare" not in names_of_run("--tests", "day", "directory/test_it.py")
+
+
+def test_the_modules_that_take_turns_exist():
+    here = Path(__file__).parent
+    assert [name for name in (*daily.TURNS, *daily.WHOLE) if not (here / name).is_file()] == []
