@@ -267,6 +267,14 @@ def test_the_value_of_a_name_is_what_spark_casts_its_text_to(spark):
     assert partition_value(None, "int") is None and partition_value(" a", "string") == " a"
 
 
+def test_a_row_that_moves_goes_to_the_directory_that_is_there(acid, tmp_path):
+    renamed = [("p=1", "p=01"), ("p=2", "p=2")]
+    acid = adopted(acid, tmp_path, ("p INT", ""), "(1, 1), (2, 2)", renamed)
+    acid.sql("UPDATE t SET p = 1 WHERE id = 2")
+    assert partition_directories(tmp_path) == ["p=01", "p=2"]
+    assert rows(acid, "SELECT id, p FROM t") == [(1, 1), (2, 1)]
+
+
 def test_locks_and_conflicts_are_about_the_directory_that_is_there(acid, tmp_path):
     acid = adopted(acid, tmp_path, ("p INT", ""), "(1, 1)", [("p=1", "p=01")])
     for statement in (
