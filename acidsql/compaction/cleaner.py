@@ -129,9 +129,13 @@ class Cleaner:
 
     def clean_after_compactions(self) -> list[RemovedPath]:
         """Delete the files that compactions have replaced and no reader needs, mark these
-        compactions as cleaned, and return what was deleted. The old leases of this session are
-        ended first, as they would keep files. An error in one table or partition is logged and
-        noted in its entry; a later run tries again."""
+        compactions as cleaned, and return what was deleted.
+
+        Compactions that ended less than the setting ``compactor_cleaner_retention_ms`` ago wait, as
+        do files for older versions (``kept_history``). The old leases of this session are ended
+        first, as they would keep files. An error in one table or partition is logged and noted in
+        its entry; a later run tries again.
+        """
         self._end_old_leases()
         retention_ms = self._txns.settings.compactor_cleaner_retention_ms
         ready = self._metastore.ready_to_clean(retention_ms)

@@ -114,8 +114,9 @@ def _only_keeps_database(requested: TypedLockObject, held: TypedLockObject) -> b
 
 
 def merge_components(components: Iterable[LockComponent]) -> list[LockComponent]:
-    """Return one component for each object, in the order in which the objects first occur: the
-    first one with the strongest type for this object (``LockRequestBuilder``)."""
+    """Return one component for each object (database, table and partition), in the order in which
+    the objects first occur: the first one with the strongest type for this object
+    (``LockRequestBuilder``)."""
     strongest: dict[tuple[str, str | None, str | None], LockComponent] = {}
     for component in components:
         place = (component.database, component.table, component.partition)

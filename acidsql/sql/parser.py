@@ -295,7 +295,8 @@ _CREATE_WORDS = words("OR REPLACE GLOBAL TEMP TEMPORARY EXTERNAL MANAGED TRANSAC
 
 def _parse_drop(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse DROP of a database, view or table; return None if Spark runs it: the view or table is
-    Spark's, or the object is another. Each DROP DATABASE is acidsql's."""
+    Spark's, or the object is another. Each DROP DATABASE is acidsql's. ``statement_span`` is not
+    used: all statement parsers have it."""
     if c.peek().upper in DATABASE_WORDS:
         return parse_drop_database(c)
     if c.peek().upper == "VIEW":
@@ -320,7 +321,8 @@ def _refuse_foreign(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
 
 def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse ALTER of a view, database or table; return None if Spark runs it: the view or table is
-    Spark's, the object is another, or ALTER DATABASE does not SET or UNSET properties."""
+    Spark's, the object is another, or ALTER DATABASE does not SET or UNSET properties. The
+    parameter ``statement_span`` is not used: all statement parsers have it."""
     if c.peek().upper == "VIEW":
         return parse_alter_view(c, is_ours)
     if c.peek().upper in DATABASE_WORDS:
@@ -347,7 +349,7 @@ def _parse_cache(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query`` as a SparkStatement.
 
     Without a query the statement caches a table, which must not be an ACID table: it reads nothing
-    then.
+    then. ``is_ours`` is not used: all statement parsers have it.
     """
     c.take()
     c.accept("LAZY")

@@ -246,11 +246,12 @@ class Runner:
         self, statement: st.Statement, statement_text: StatementText, skipped_receipt: Receipt
     ) -> DataFrame:
         """Return the result of a statement that is not run, because an earlier run has committed
-        it: no rows in RETURNING's columns; the counts of ``skipped_receipt``, all 0
-        (``replay_receipt``); or, if it has none, an empty DataFrame.
+        it. With RETURNING: no rows, in RETURNING's columns. AUTO CDC: its own row of counts, with
+        the counts of ``skipped_receipt`` (``replay_counts_frame``). Any other: the counts of
+        ``skipped_receipt``, all 0 (``replay_receipt``); or, if it has none, an empty DataFrame.
 
-        A syntax error is raised, and each error if there is RETURNING. Other errors are ignored:
-        tables may have changed since.
+        A statement that changes rows is prepared. A syntax error in it is raised, and each error if
+        it has RETURNING. Other errors are ignored: tables may have changed since.
         """
         if isinstance(statement, Changing):
             try:

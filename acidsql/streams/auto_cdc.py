@@ -115,9 +115,10 @@ class CdcClauses:
         return "\n".join(parts)
 
     def _list_clause(self, words: str, prefix: str = "") -> list[str]:
-        """Return a list of one clause: ``words``, then the list of columns that was passed, or ``*
-        EXCEPT`` and the excepted ones. [] if neither was passed. ``prefix``: the beginning of the
-        two fields' names."""
+        """Return a list of one clause: ``words``, then the quoted columns of the field
+        ``…column_list``, or ``* EXCEPT`` and those of ``…except_column_list``. [] if neither field
+        is set. At most one of them may be; the excepted columns would win. ``prefix``: the
+        beginning of the two fields' names."""
         names: Sequence[str] | None = getattr(self, f"{prefix}column_list")
         excluded: Sequence[str] | None = getattr(self, f"{prefix}except_column_list")
         if names is None and excluded is None:

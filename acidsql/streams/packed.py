@@ -87,7 +87,12 @@ def _json_schema(data_type: DataType) -> DataType:
 def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
     """Return SQL of a value as ``to_json`` is to get it: simple values as texts, arrays and structs
     of these, and a map as an array of structs of k and v. Raise UnsupportedError for a VARIANT.
-    ``depth`` makes the names in lambda functions different."""
+
+    A BINARY becomes its hexadecimal form, without the mark, and a TIMESTAMP its microseconds since
+    1970 in UTC. A STRING stays, unless it is not valid UTF-8 or begins with the mark; then it
+    becomes the mark and its hexadecimal form. Any other simple value is cast to STRING. ``depth``
+    makes the names in lambda functions different.
+    """
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():
@@ -121,7 +126,7 @@ def _pack(sql: str, data_type: DataType, depth: int = 0) -> str:
 
 def _unpack(sql: str, data_type: DataType, depth: int = 0) -> str:
     """Return SQL of a value of this type from the texts, arrays and structs that ``_pack`` made of
-    it. ``sql``: the packed value."""
+    it; of a NullType always NULL. ``sql``: the packed value."""
     element = f"__acidsql_x{depth}"
     match data_type:
         case ArrayType():

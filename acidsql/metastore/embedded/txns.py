@@ -214,8 +214,9 @@ class EmbeddedTxns:
 
     def commit_txn(self, txn_id: int, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit a transaction with all that ``commit`` names, and release its locks; for a
-        committed one do nothing. Raise TxnAbortedError or NoSuchTxnError if it has ended. After any
-        other error, such as a WriteConflictError, nothing has changed, and it is still open."""
+        committed one do nothing. Its recorded changes are compared with others' commits only if
+        ``commit.snapshot`` is set. Raise TxnAbortedError or NoSuchTxnError if it has ended. After
+        any other error, such as a WriteConflictError, nothing has changed, and it is still open."""
         with self._store.write() as connection:
             row = _row(connection, txn_id)
             if _state_of(row) is TxnState.COMMITTED:

@@ -105,9 +105,13 @@ class _Layers:
         self._values = 0  # the number of values, so far
 
     def join_layer(self, target: Text, source: Text) -> Text:
-        """Compose the join (inner, left, right or full, as the clauses need) with the keys, the
-        target's old values, `PRESENT` (with NOT MATCHED clauses all columns of the source), and the
-        columns of the WHEN MATCHED clauses, in which both sides are in scope."""
+        """Compose the join: inner, left, right or full, as the clauses need.
+
+        Its columns are the keys; the target's old values (`OLD` + ordinal); with NOT MATCHED BY
+        SOURCE clauses the target's virtual columns (`_VIRTUAL` + ordinal); `PRESENT`, or with NOT
+        MATCHED clauses all columns of the source, of which `PRESENT` is one; and those of the WHEN
+        MATCHED clauses, in which both sides are in scope.
+        """
         alias, context = quote(self._statement.qualifier), self._context
         old = {f"{OLD}{i}": c.name for i, c in enumerate(context.table.all_columns)}
         if Matched.NOT_MATCHED_BY_SOURCE in self.kinds:

@@ -155,7 +155,8 @@ def _decimal(literal: str) -> Decimal:
 
 def _texts(literals: Sequence[str], column_type: HiveType) -> _Values:
     """Return the texts between the quotes of string literals, as written, with None for NULL; None
-    if one does not begin with a single quote."""
+    if one does not begin with a single quote. ``column_type`` is not used: it is there for the
+    other readers of literals."""
     if not all(x[0] == "'" or _is_null(x) for x in literals):
         return None
     return [None if _is_null(x) else x[1:-1] for x in literals]

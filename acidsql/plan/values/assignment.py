@@ -185,8 +185,10 @@ def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool
 
 
 def _can_upcast(source: HiveType, target: HiveType) -> bool:
-    """Whether Spark's ``Cast.canUpCast`` holds for these two types without parts, which differ, as
-    the policy STRICT needs."""
+    """Whether the policy STRICT lets values of one type be written to the other, by the rules of
+    Spark's ``Cast.canUpCast``. Other than in Spark, a BIGINT does not become a TIMESTAMP, nor a
+    TIMESTAMP a BIGINT. The types differ and have no parts; ``void``, which callers let pass
+    themselves, has no rule here."""
     if target.kind in _TEXTS:
         return _is_atomic(source)
     if source.kind in _DATETIMES and target.kind in _DATETIMES:

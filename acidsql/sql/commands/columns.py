@@ -143,9 +143,10 @@ def _parse_not_null(
     start: int,
     name: Name | None,
 ) -> None:
-    """Parse the traits behind NOT NULL: set the draft's ``nullable`` to False; or, if they are not
-    ENFORCED, append a constraint to ``constraints``, which raises UnsupportedError if that is None.
-    ``start``: the index of the constraint's first token."""
+    """Parse the traits behind NOT NULL. If they do not turn enforcement off, set the draft's
+    ``nullable`` to False. If they do, append a ConstraintDef of kind NOT_NULL, with ``name`` and
+    the traits, to ``constraints``; raise UnsupportedError if ``constraints`` is None. ``start``:
+    the index of the constraint's first token."""
     at = c.token
     not_null_traits = parse_traits(c)
     if not_null_traits.enforced is not False:

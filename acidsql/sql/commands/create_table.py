@@ -114,9 +114,14 @@ def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stat
 
 
 def _find_spark_clause(c: Cursor, is_ours: IsOurs, words: set[str]) -> tuple[str, Span] | None:
-    """Return the name of the first clause that makes the table Spark's, and its place; None if
-    acidsql makes the table. The words EXTERNAL, TEMP and GLOBAL, and a LIKE of a table of Spark's
-    count, too. ``words``: those between CREATE and TABLE. The cursor does not move."""
+    """Return what makes the table Spark's, as text, and its place for an error; None if acidsql
+    makes the table. The cursor does not move.
+
+    The first that is there counts, in this order: EXTERNAL, TEMP or GLOBAL among ``words``, those
+    between CREATE and TABLE (the place is the cursor's token, TABLE); a clause of Spark's (the
+    place is its first word); LIKE with a table that is not ours (the place is the new table's
+    name).
+    """
     start = c.index
     try:
         for word in ("EXTERNAL", "TEMP", "GLOBAL"):

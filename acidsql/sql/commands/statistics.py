@@ -14,7 +14,8 @@ def parse_analyze(
 ) -> AnalyzeTable | AnalyzeTables | None:
     """Parse ``ANALYZE TABLE t COMPUTE STATISTICS [NOSCAN | FOR COLUMNS …]`` or ``ANALYZE TABLES [IN
     d] COMPUTE STATISTICS [NOSCAN]``; return None if t is Spark's, and for other words behind
-    ANALYZE. PARTITION raises UnsupportedError."""
+    ANALYZE. PARTITION raises UnsupportedError. ``statement_span`` is not used: all statement
+    parsers have it."""
     c.expect("ANALYZE")
     if c.accept("TABLES"):
         database = c.take_name("a database") if c.accept("IN") or c.accept("FROM") else None

@@ -191,7 +191,7 @@ def parse_unlock(
     c: Cursor, is_ours: IsOurs, statement_span: Span
 ) -> UnlockTable | UnlockDatabase | None:
     """Parse ``UNLOCK TABLE t [PARTITION (…)]`` or ``UNLOCK DATABASE d``; return None for other
-    words. Nobody looks whether t is an ACID table, because it may be gone."""
+    words. ``is_ours`` is not used: t may be gone, so nobody looks whether it is an ACID table."""
     c.expect("UNLOCK")
     if c.is_at_any(_DATABASE):
         c.take()

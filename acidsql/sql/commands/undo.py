@@ -13,7 +13,8 @@ _AS_OF = (("VERSION", "AS", "OF"), ("TIMESTAMP", "AS", "OF"))
 
 def parse_restore(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Restore | None:
     """Parse ``RESTORE [TABLE] t [TO] VERSION AS OF n|TIMESTAMP AS OF e``; return None if the table
-    is Spark's. The version is a number; the timestamp stays a place in the text."""
+    is Spark's. The version is a number; the timestamp stays a place in the text. The parameter
+    ``statement_span`` is not used: all statement parsers have it."""
     c.expect("RESTORE")
     c.accept("TABLE")
     target = c.take_name("the name of a table")

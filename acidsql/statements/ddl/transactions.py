@@ -50,6 +50,7 @@ class TransactionStatements(Family):
 
     def require_allowed(self, statement: Any, text: str) -> None:
         """Refuse a statement that cannot be part of the open transaction or of ``acid.snapshot()``.
+        Without either do nothing. ``text`` is not used.
 
         Raises:
             UnsupportedError: The statement cannot be undone (Hive: 20007 OP_NOT_ALLOWED_IN_TXN).

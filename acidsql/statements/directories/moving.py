@@ -12,6 +12,9 @@ A killed process may stop the move after any of these steps:
 So at any moment at least one metastore has the table, and at most one has it without a mark. A
 repeated call continues where the first call ended. If a step fails, the earlier steps are undone.
 If a metastore does not answer, nobody knows whether it has done the step, and the marks stay.
+
+The *label* is a file in the table's directory, which says that the table has moved to a Hive
+Metastore (``_write_label``).
 """
 
 from __future__ import annotations
@@ -291,9 +294,13 @@ class Move:
             )
 
     def _undo(self, old_txn: Txn, location: str, is_made: bool) -> None:
-        """Undo the steps so far: delete the label; drop the new table without its files, if it
-        ``is_made``; then remove the mark of the old table. If somebody has written to the new
-        table, the new table and the mark stay."""
+        """Undo the steps so far.
+
+        First delete the label (``_write_label``), if Hive uses the new metastore, too. Then drop
+        the new table without its files, if it ``is_made`` and is there: in a transaction of its
+        own, under an EXCLUSIVE lock. Then remove the mark of the old table. If somebody has written
+        to the new table, the new table and the mark stay, without the label.
+        """
         store = self._new.store
         if store.abilities.shared_with_hive:
             _remove_label(location)

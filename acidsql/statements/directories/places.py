@@ -407,8 +407,12 @@ def _check_plain_files(fs: FileSystem, table: Table, directory: adopt.DirectoryC
 
 
 def _misfit_reason(file_columns: Sequence[tuple[str, str]], table: Table) -> str | None:
-    """Return why an original file does not fit the table, for a message; None: it fits. Columns are
-    matched by position. The file may lack the table's last columns, but may not have more."""
+    """Return why an original file does not fit the table, for a message; None: it fits.
+
+    Columns are matched by position; names are not compared. The file may lack the table's last
+    columns, but may not have more. The type of each column in the file must be readable as the
+    table's type (``_is_readable_as``); a type that acidsql cannot parse does not fit.
+    """
     if len(file_columns) > len(table.columns):
         return f"it has {len(file_columns)} columns, the table {len(table.columns)}"
     for (name, file_type), column in zip(file_columns, table.columns, strict=False):
@@ -426,8 +430,8 @@ def _misfit_reason(file_columns: Sequence[tuple[str, str]], table: Table) -> str
 
 def _is_readable_as(file_type: HiveType, table_type: HiveType) -> bool:
     """Whether values of a file's type can be read as the table's type: types that are not nested by
-    the rules of assignment, nested ones if all their parts can be. Struct fields are matched by
-    name, and the file may lack some or have more.
+    the rules of assignment under the policy ANSI, nested ones of the same kind if all their parts
+    can be. Struct fields are matched by name, and the file may lack some or have more.
     """
     if file_type.kind != table_type.kind or not table_type.children:
         return can_assign(file_type, table_type)

@@ -59,7 +59,7 @@ class CompactionStatements(Family):
         """Run ALTER TABLE … COMPACT: queue a compaction of each partition that PARTITION means, or
         of all, and, if the statement has AND WAIT, wait until all have ended; this session runs
         them if no other worker does. The receipt has a note for each of the first ten: number,
-        state and message.
+        state and message; if there are N others, a last note ``… and N more: SHOW COMPACTIONS``.
 
         Raises:
             AnalysisError: PARTITION names no partition.

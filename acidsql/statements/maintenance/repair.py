@@ -166,8 +166,12 @@ class TableRepairs(TableChecks):
         self, checking: TableCheck, table: Table, partition_name: str
     ) -> str | None:
         """Return why a directory that the catalog does not know cannot be a partition, for a
-        message; None if it can. It must have rows, a value in its name, and no link on its path.
-        This reads footers."""
+        message; None if it can.
+
+        There must be no link on its path. Each text in its name must be a value of its column; the
+        default partition's NULL is one. A file must have rows, by the footers, which are read. An
+        error of the listing or of a footer is returned as the reason, too, not raised.
+        """
         if self._is_behind_a_link(checking, table, partition_name):
             return "it is behind a link"
         listing = checking.list_or_refuse(partition_name)

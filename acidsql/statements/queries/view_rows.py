@@ -141,8 +141,10 @@ def _without_mark(field: T.StructField) -> Column:
 
 
 def _comparable_type(column_type: HiveType | str) -> str:
-    """Return a type as Spark's text, to compare a query's type with a view's: CHAR and VARCHAR are
-    STRING. A type that Spark cannot have is returned as it is."""
+    """Return a type as Spark's text, to compare a query's type with a view's. A ``str`` is a type's
+    text; in it TIMESTAMP WITH LOCAL TIME ZONE is first replaced by ``timestamp_ltz``. CHAR and
+    VARCHAR become STRING, and ``timestamp`` stays. Of a type that acidsql does not know, the text
+    (with that replacement) is returned."""
     text = (
         column_type.replace(_HIVES_INSTANT, _INSTANT)
         if isinstance(column_type, str)

@@ -107,7 +107,7 @@ class LocalFileSystem(FileSystem):
 
     def remove_empty_directory(self, path: str) -> bool:
         """Delete a directory in one step if it is empty, and return True. Return False if it is not
-        empty, or missing.
+        empty, or missing. Any other OSError is raised, also for a file.
         """
         try:
             os.rmdir(plain_path(path))

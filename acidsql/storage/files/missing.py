@@ -167,7 +167,8 @@ def _type_mismatch_error(path: str, message: str) -> FormatError | None:
 def _unreadable_file_error(path: str, error: Any) -> FormatError | None:
     """Return the FormatError for a file that cannot be read, with the class and the first line of
     the message of the last cause of a Java exception. None if the exception or a cause of it has a
-    class of the network, the store or the file system, or says that a stream is closed.
+    class of the network, the store or the file system (`_ELSEWHERE`; protobuf's are none), or says
+    that a stream is closed.
     """
     while True:
         kind, cause = str(error.getClass().getName()), error.getCause()

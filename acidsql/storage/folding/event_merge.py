@@ -219,7 +219,7 @@ def compare_with_bound(
     keys: Sequence[Int64s], bound: Key
 ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     """Return two arrays with a flag for each key: whether it is below a bound, and whether it
-    equals the bound.
+    equals the bound. Keys compare as tuples do. ``keys``: an array for each part of a key.
     """
     is_below = np.zeros(len(keys[0]), dtype=bool)
     is_equal = np.ones(len(keys[0]), dtype=bool)

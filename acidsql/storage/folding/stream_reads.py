@@ -304,9 +304,10 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
 
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
-    """Return the table's columns as a stream shows them, partition columns included, from rows that
-    ``read_for_query`` gives. A column of type CHAR is padded with blanks. ``partition``: the
-    directory, whose name has the partition's values.
+    """Return the table's columns, under their names, as a stream shows them, from rows that
+    ``read_for_query`` gives; the row id and the directory before them are dropped. A column of type
+    CHAR is padded with blanks. The partition columns follow, each with the value that the name of
+    the directory ``partition`` has.
     """
     arrays = []
     for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):

@@ -144,6 +144,10 @@ def keyed_changes(spark: SparkSession, request: ChangesRequest) -> DataFrame:
     """Return the changes, lazily, in no order. Directories are listed, and small files of delete
     events read, before this returns.
 
+    With ``is_net`` of the request, rows that were both inserted and deleted meanwhile are left out.
+    With ``made_by``, the first rows of the table are changes, too, inserted by this version or by
+    their own if that is later. With both, the only changes are the live rows of now, as inserted.
+
     Returns:
         ``_change_type`` string (``insert`` or ``delete``), ``_commit_version`` bigint (the write
         id), ``KEYS``, the table's columns and its partition columns.
@@ -320,8 +324,8 @@ def _change_events(
 
 def _versioned_delete_keys(spark: SparkSession, request: Scan) -> DataFrame:
     """Return the keys (``key_columns``) of the rows that the visible delete events name, each with
-    VERSION, the write id of its delete event. If the delete events' files are small, the driver
-    reads them now; otherwise Spark reads them later.
+    VERSION, the write id of its delete event. If the delete events' files are small
+    (``read_few_delete_keys``), the driver reads them now; otherwise Spark reads them later.
     """
     keys_in_driver = read_few_delete_keys(request.listings, request.write_ids, request.numbers)
     if keys_in_driver is None:

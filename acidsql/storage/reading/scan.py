@@ -432,10 +432,11 @@ def _visible_events_sql(request: Scan, listings: Sequence[Listing], operation: i
     """Return SQL of the filter that keeps the visible events of one kind: deletes for DELETE, all
     others for INSERT.
 
-    The filter references all six event columns (I8) in a way that Spark cannot push down, and drops
-    events of invisible write ids (I1). The usual case stands first, so that Spark hardly ever
-    evaluates the other terms: they only reference columns. The reference to ``row`` is to a field
-    that no file has, because Spark would read all fields for a reference to the whole of ``row``.
+    The filter references all six event columns (I8) in a way that Spark cannot push down. If a
+    listing has invisible events (``needs_filter``), it drops those of invisible write ids (I1). The
+    usual case stands first, so that Spark hardly ever evaluates the other terms: they only
+    reference columns. The reference to ``row`` is to a field that no file has, because Spark would
+    read all fields for a reference to the whole of ``row``.
     """
     is_usual = f"coalesce(operation, -1) = {operation}"
     together = "originalTransaction | rowId | currentTransaction | CAST(bucket AS BIGINT)"

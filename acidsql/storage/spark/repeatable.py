@@ -195,8 +195,9 @@ def is_broadcast_by_spark(rows: DataFrame) -> bool:
 
 
 def _lists_once(analyzed: Any) -> bool:
-    """Whether every query made of an analysed plan reads the files that the plan has listed, at
-    most 200 of each relation. Leaves that are no relations of a data source do not count.
+    """Whether every query made of an analysed plan reads the files that the plan has listed
+    (``_files_of``). False if a relation has more than 200 files. Leaves that are no relations of a
+    data source do not count.
 
     This is not so for a partitioned table of Spark's catalog: each query lists its files anew.
     """

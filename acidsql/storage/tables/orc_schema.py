@@ -38,8 +38,9 @@ def columns_of(path: str, length: int | None = None) -> list[tuple[str, str]]:
 
 
 def _user_columns(types: Sequence[OrcType], path: str) -> list[tuple[str, str]]:
-    """Return name and Hive's type text of the user's columns, which are the fields of ``row`` in a
-    file of events. Raises FormatError if the root is no struct.
+    """Return name and Hive's type text of the user's columns, in order: in a file of events (its
+    columns have the names of the event columns, in any case) the fields of ``row``, in others all
+    columns. Raises FormatError if the root is no struct.
     """
     if not types or types[0].kind != "struct":
         raise FormatError(f"'{path}' has no columns", path=path)

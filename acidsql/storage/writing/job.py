@@ -236,10 +236,10 @@ def _null_default_partitions(events: DataFrame) -> DataFrame:
 def _arrange_rows(
     events: DataFrame, table: Table, spec: ew.WriteSpec, *, may_use_sql: bool
 ) -> DataFrame:
-    """Bring rows into the task and into the order that their files need, lazily: of a bucketed
-    table, with the column BUCKET, the rows of a file into one task; of others, into at most 4096
-    tasks. In a task, the rows of a file come together, in the order of SORTED BY. ``may_use_sql``:
-    SQL may compute the buckets.
+    """Bring rows into the task and into the order that their files need, lazily. Rows of a bucketed
+    table, if its bucket columns are among them, get the column BUCKET, and those of a file go into
+    one task. Others go into at most 4096 tasks, without a shuffle. In a task, the rows of a file
+    come together, in the order of SORTED BY. ``may_use_sql``: SQL may compute the buckets.
     """
     # Events that only delete have no values from which to compute a bucket.
     if spec.is_bucketed and set(table.bucket_columns) <= set(events.columns):

@@ -128,8 +128,8 @@ class ValueConverter:
     def _nested_sql(
         self, sql: str, source_type: DataType, target_type: DataType, depth: int
     ) -> str:
-        """Return SQL of a value as an array, map or struct; a text is parsed as JSON. NULL if it
-        does not fit, or one of its parts does not."""
+        """Return SQL of a value as an array, map or struct; a text is parsed as JSON into a
+        VARIANT. NULL of the target type if the value does not fit, or one of its parts does not."""
         if isinstance(source_type, StringType):
             sql, source_type = parsed_json(sql), VariantType()
         if isinstance(target_type, ArrayType):
@@ -142,7 +142,9 @@ class ValueConverter:
     def _array_sql(
         self, sql: str, source_type: DataType, target_type: ArrayType, depth: int
     ) -> str:
-        """Return SQL of a value as an array; NULL if it is none, or an element does not fit."""
+        """Return SQL of a value as an array. A VARIANT, the form of JSON, is converted if it is an
+        array. NULL of the target type if ``source_type`` is neither ARRAY nor VARIANT, or an
+        element does not fit; a NULL element fits."""
         if isinstance(source_type, VariantType):
             sql, source_type = f"try_cast({sql} AS ARRAY<VARIANT>)", ArrayType(VariantType())
         if not isinstance(source_type, ArrayType):
@@ -156,8 +158,9 @@ class ValueConverter:
         )
 
     def _map_sql(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
-        """Return SQL of a value as a map; NULL if it is none, a key becomes NULL, or a value does
-        not fit."""
+        """Return SQL of a value as a map. A VARIANT, the form of JSON, is converted if it is an
+        object. NULL of the target type if ``source_type`` is neither MAP nor VARIANT, a key becomes
+        NULL, or a value does not fit; a NULL value fits."""
         if isinstance(source_type, VariantType):
             sql, source_type = (
                 f"try_cast({sql} AS MAP<STRING, VARIANT>)",
@@ -183,9 +186,10 @@ class ValueConverter:
     def _struct_sql(
         self, sql: str, source_type: DataType, target_type: StructType, depth: int
     ) -> str:
-        """Return SQL of a value as a struct; NULL if a field does not fit. Fields are matched by
-        name in any case. A field that JSON leaves out becomes NULL, one that a struct lacks makes
-        the whole NULL."""
+        """Return SQL of a value as a struct. NULL of the target type if ``source_type`` is neither
+        STRUCT nor VARIANT (the form of JSON), or a field does not fit; a NULL field fits. Fields
+        are matched by name in any case. A field that JSON leaves out becomes NULL; a field that a
+        struct lacks makes the whole value NULL."""
         conditions, fields = [f"{sql} IS NOT NULL"], []
         if isinstance(source_type, VariantType):
             sql = image_by_lower_names(sql)

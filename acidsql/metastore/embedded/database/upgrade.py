@@ -58,8 +58,9 @@ def create_or_upgrade(connection: Connection, warehouse: str) -> None:
 
 
 def _stored_version(connection: Connection) -> int:
-    """Return the schema version of the store; 0: the database is empty, or was left half-made.
-    Raise MetastoreError NOT_A_METASTORE if it belongs to something else."""
+    """Return the schema version of the store; 0: the database has no tables, or was left half-made.
+    Raise MetastoreError NOT_A_METASTORE if it belongs to something else: it has tables but no
+    VERSION, or VERSION lacks a column or a row, or its comment is not acidsql's."""
     names = set(inspect(connection).get_table_names())
     if not names or _is_barely_begun(connection, names):
         return 0

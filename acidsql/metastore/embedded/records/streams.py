@@ -140,8 +140,8 @@ def drop(connection: Connection, table: TableName) -> None:
 
 
 def rename(connection: Connection, table: TableName, new_name: TableName) -> None:
-    """Rename a table in the sinks of all entries, also of those about several tables. An entry that
-    has the new sink already is deleted."""
+    """Rename a table in the sinks of all entries, also of those about several tables. An entry of
+    the same application that has the new sink already is deleted."""
     for app_id, sink in _entries_with_table(connection, table):
         new_sink = renamed_sink(sink, table, new_name, partial(rows.identity, connection))
         of_app = S.TXN_APP_ID == app_id

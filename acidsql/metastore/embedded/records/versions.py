@@ -205,7 +205,8 @@ def forget_old(connection: Connection, before_ms: int) -> None:
 
 
 def _raise_oldest_version(connection: Connection, table_id: int | None, oldest: int) -> None:
-    """Set a table's oldest version, unless it is higher already; None: there is no table."""
+    """Set a table's oldest version, unless it is as high already. None, or a number without a
+    table: nothing changes."""
     older = or_(TBLS.c.OLDEST_VERSION.is_(None), TBLS.c.OLDEST_VERSION < oldest)
     connection.execute(
         update(TBLS).where(TBLS.c.TBL_ID == table_id, older).values(OLDEST_VERSION=oldest)

@@ -47,7 +47,8 @@ class HiveHistory:
         """Return the changes that others made to a name since the snapshot, without their authors:
         a partition that is gone by its name, any other change as None. They come from the server's
         notification log, in its order; none if ``watch_catalog`` was not called. Without a log,
-        compare with what the name was when this transaction first asked.
+        compare with what the name was when this transaction first asked. ``snapshot`` is not used:
+        the reader of the log knows where it began.
 
         Raises:
             TxnAbortedError, NoSuchTxnError: The transaction has ended.

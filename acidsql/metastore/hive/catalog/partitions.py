@@ -53,7 +53,8 @@ class HivePartitions:
         return partitions
 
     def _is_same_table(self, name: TableName, raw: Any) -> bool:
-        """Whether the name still means the table in the struct, in the same place."""
+        """Whether the name still means the table in the struct: there is a table of the name, with
+        the same identity and the same location."""
         now = self._raw_tables.find(name)
         return (
             now is not None

@@ -234,8 +234,11 @@ class HiveConflicts:
         changes: dict[tuple[TableName, str], set[Operation]],
     ) -> list[WriteConflict]:
         """Return at most one conflict for each (table, partition) of ``changes``, with what the
-        snapshot does not see, without the winner's number. Without a snapshot, ``changes`` are
-        inserts, and only write ids above our own matter."""
+        snapshot does not see: from the names of the directories there
+        (``conflicting_write_id``). If none is found, and ``changes`` has more than inserts, a
+        rebalance counts, too, but not in Hive 3. Without a snapshot, ``changes`` are inserts, and
+        only write ids above our own matter. The conflicts have no winner's number, and are not by
+        row; their order is that of table and partition."""
         if not changes:
             return []
         tables = sorted({table for table, _ in changes}, key=str)
@@ -292,7 +295,8 @@ class HiveConflicts:
 
 def converted_conflict(own: OwnTxn, error: TxnAbortedError) -> TxnAbortedError | WriteConflictError:
     """Return, not raise, the WriteConflictError (it has ``ended``) for an error of the server,
-    which aborts a transaction that lost a conflict; any other error itself."""
+    which aborts a transaction that lost a conflict: its message has "due to a write conflict". Any
+    other error is returned itself."""
     if "due to a write conflict" not in error.message:
         return error
     conflict = WriteConflictError(

@@ -72,6 +72,7 @@ class Connection:
     """
 
     def __init__(self, address: Address, host: str, port: int) -> None:
+        """Open the connection and greet the server. If that fails, close the connection."""
         self.host = host
         self._transport: Any = None
         self._socket, self._transport = _new_transport(address, host, port)

@@ -101,7 +101,7 @@ def _may_read_log(client: Client) -> bool:
 
 
 def _server_setting(client: Client, name: str, default: str) -> str:
-    """Return a setting of the server; the default if it does not tell."""
+    """Return a setting of the server; the default if it has none, or the call fails."""
     try:
         return str(client.call("get_config_value", name, default))
     except AcidSqlError:

@@ -46,8 +46,9 @@ def call(client: Client, name: str, *values: Any) -> Any:
 def blocking_locks(
     lock_id: int, own_numbers: Collection[int], locks: Sequence[LockInfo]
 ) -> list[LockInfo]:
-    """Return the locks of others that a lock must wait for, granted ones first, whatever the server
-    says.
+    """Return the locks of others that a lock must wait for (``lock_rules.blockers``), granted ones
+    first, whatever the server says. The lock ``lock_id`` counts as not granted yet. Its components
+    are compared one by one, so another lock may occur several times.
 
     Without such locks the lock is granted.
 
@@ -232,7 +233,8 @@ def _abort_compactions(client: Client, request: Any) -> Any:
 
 
 def _seed_write_id(client: Client, request: Any) -> Any:
-    """Raise UnsupportedError, with advice: Hive 3 does not seed write ids."""
+    """Raise UnsupportedError, with advice: Hive 3 does not seed write ids. The arguments, those of
+    every call, are not used."""
     raise _missing_ability_error(
         "call to seed write ids. Over files without write ids, let Hive create a plain table, then "
         "say ALTER TABLE … CONVERT TO ACID"

@@ -184,7 +184,8 @@ class _Loader:
     @staticmethod
     def _fill_class(pair: list[Any], fields: list[_Field]) -> None:
         """Give a class its fields, as Thrift's generator does: slots, ``thrift_spec``, and a
-        constructor by keywords. ``pair``, of class and spec, is changed."""
+        constructor by keywords, which raises TypeError for a name that is no field. The spec in
+        ``pair``, of class and spec, is set: a tuple by field numbers, with None for unused ones."""
         spec: list[Any] = [None] * (max((field.number for field in fields), default=-1) + 1)
         for field in fields:
             spec[field.number] = (

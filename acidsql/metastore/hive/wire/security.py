@@ -76,8 +76,9 @@ def user_of(address: Address) -> str:
 
 
 def tls_context(address: Address) -> ssl.SSLContext:
-    """Make the context that checks the server's certificate and name. Raises SettingError if the
-    certificates cannot be read."""
+    """Make the context that checks the server's certificate and name, by the certificates in the
+    address's ``cafile``; None: by those of this machine. Raises SettingError if they cannot be
+    read."""
     try:
         return ssl.create_default_context(cafile=address.cafile)
     except (OSError, ssl.SSLError) as error:

@@ -145,8 +145,8 @@ def _warn_of_ignored_settings(place: str, names: tuple[str, ...]) -> None:
 
 
 def _need_bucket(store: pafs.FileSystem, place: str, bucket: str, hadoop_conf: HadoopConf) -> None:
-    """Raise an error unless the bucket is there, or can at least be listed. A missing one would
-    read as an empty table.
+    """Raise an error unless the bucket is there, or can at least be listed. A missing bucket would
+    read as an empty table. ``hadoop_conf`` is not used: ``store`` was made by these settings.
 
     Raises:
         SettingError: There is no such bucket.

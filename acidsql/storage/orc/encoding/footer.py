@@ -375,7 +375,8 @@ def _parse_type(message: bytes) -> OrcType:
 
 
 def _declared_lengths(root: HiveType) -> Iterator[tuple[int, HiveType]]:
-    """Yield the number (in pre-order) and type of each CHAR and VARCHAR below ``root``."""
+    """Yield the number and type of each CHAR and VARCHAR below ``root``, in the order of the
+    numbers: in pre-order, from 0 for ``root``."""
     pending, position = [root], 0
     while pending:
         node = pending.pop()

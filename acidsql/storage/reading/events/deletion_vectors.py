@@ -240,7 +240,8 @@ class _Bits:
 
     def set(self, keys: Sequence[_Ints]) -> bool:
         """Set the bits of the rows that some delete events name; pages are added as needed. Return
-        True; or False, without setting bits, if there would be too many pages.
+        True; or False, without setting bits, if there would be too many pages, or the keys change
+        their page too often. After False the pages in ``slots`` may have no words.
 
         ``keys``: partition numbers, write ids, bucket properties and row ids; sorted within a file.
         """

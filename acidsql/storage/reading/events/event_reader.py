@@ -170,8 +170,9 @@ def flat_schema(table: Table) -> RowSchema:
 def read_file(
     read: FileRead, schema: RowSchema, names: Sequence[str], *, exact: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the visible insert events of a file: row id (three columns), partition directory, then
-    the table's columns under ``names``. Batches without rows are left out.
+    """Yield the insert events of a file whose transactions the read sees (``are_visible``): row id
+    (three columns), partition directory, then the table's columns under ``names``. Delete events
+    are not applied: deleted rows are among them. Batches without rows are left out.
 
     ``exact``: refuse timestamps finer than a microsecond, because the rows will be written again.
 
@@ -198,9 +199,9 @@ def read_file(
 def read_for_query(
     reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the visible insert events of all these files: row id (three columns), partition
-    directory, then the table's columns under ``names``. With ``with_path`` the URL of the file
-    follows, as ``url``.
+    """Yield the insert events of all these files whose transactions the reads see: row id (three
+    columns), partition directory, then the table's columns under ``names``. With ``with_path`` the
+    URL of the file follows, as ``url``. Delete events are not applied.
 
     The tiny files of an object store come last: threads read some ahead, as a task waits for
     answers longer than it decodes such a file.
@@ -249,9 +250,9 @@ def _add_path(batch: pa.RecordBatch, read: FileRead) -> pa.RecordBatch:
 
 
 def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
-    """Yield the visible delete events of an event file: the row ids that they name, and the write
-    ids of the events themselves, as DELETE_COLUMNS. Raises FormatError if the file is damaged or
-    has no events, and FileNotFoundError if it is gone.
+    """Yield the delete events of an event file whose own write ids the read sees: the row ids that
+    they name, and these write ids, as DELETE_COLUMNS. Batches without such events are left out.
+    Raises FormatError if the file is damaged or has no events, and FileNotFoundError if it is gone.
     """
     assert read.path is not None
     for batch in read_row_ids(read.path, read.length):
@@ -262,9 +263,10 @@ def read_deletes(read: FileRead) -> Iterator[pa.RecordBatch]:
 
 
 def read_insert_ids(read: FileRead) -> Iterator[pa.RecordBatch]:
-    """Yield the row ids of the visible insert events of a file, without the rows, as three columns.
-    An original is not opened, and all its rows count as visible. Raises FormatError if the file is
-    damaged or has no events, and FileNotFoundError if it is gone.
+    """Yield the row ids of the insert events of a file whose transactions the read sees, without
+    the rows, as three columns. Delete events are not applied. An original is not opened, and all
+    its rows count as visible. Raises FormatError if the file is damaged or has no events, and
+    FileNotFoundError if it is gone.
     """
     names = [WRITE_ID, BUCKET_PROPERTY, ROW_ID]
     if read.original is not None:

@@ -90,8 +90,8 @@ def _is_of_ctrl_c(error: BaseException | None, outer: BaseException | None) -> b
 
 @contextmanager
 def cancelled_by_ctrl_c(spark: SparkSession) -> Iterator[None]:
-    """Cancel the jobs of this thread if Ctrl-C ends the block. Nothing happens if Ctrl-C has
-    another handler than Python's own.
+    """Run a block, and cancel its jobs (``tagged_jobs``) if Ctrl-C ends it. If Ctrl-C has another
+    handler than Python's own, the block runs without this.
 
     Spark's own handler of Ctrl-C cancels all jobs. A notebook puts Python's in its place while a
     cell runs, and the jobs would run on.

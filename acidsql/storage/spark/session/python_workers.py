@@ -110,7 +110,8 @@ def _need_our_version(python: str) -> None:
 
 
 def _lend_our_path(context: Any) -> None:
-    """Put our package's directory first on the workers' path, unless the package is installed.
+    """Put the directory that holds our package first into the workers' PYTHONPATH, unless it is one
+    of the driver's directories of installed packages. ``context``: the SparkContext.
 
     A worker with the driver's Python finds installed packages, but not the entries that a program
     has added to its own ``sys.path``.

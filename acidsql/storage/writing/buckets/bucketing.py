@@ -201,7 +201,8 @@ def _hash_binary(array: pa.Array, _: HiveType, __: int) -> Hashes:
 
 
 def _hash_array(array: pa.Array, hive_type: HiveType, version: int) -> Hashes:
-    """Return the hashes of arrays: ``h = 31·h + hash(element)``."""
+    """Return the hash of each array: ``h = 31·h + hash(element)`` from 0, in 32 bits; 0 for NULL
+    and for an empty array. ``version``: which hash the elements get."""
     starts, lengths = _list_bounds(array)
     element_hashes = hashes(array.values, hive_type.children[0], version)
     combined = np.zeros(len(array), dtype=np.int32)
