@@ -200,8 +200,8 @@ def _strengthen_overwrite(component: LockComponent) -> LockComponent:
 
 
 def _raw_read_component(lock_component: LockComponent) -> Any:
-    """Make the struct of a component as if it only read, so that the server records no change
-    yet."""
+    """Make the struct of a component as if it only read (SELECT), so that the server records no
+    change yet; NO_TXN stays."""
     is_change = lock_component.operation not in (Operation.SELECT, Operation.NO_TXN)
     return raw_component(
         lock_component.lock_type,
@@ -266,8 +266,9 @@ def _noted_blocker(lock_id: int, locks: Sequence[LockInfo]) -> LockInfo | None:
 
 
 def _lock_info(raw: Any) -> LockInfo:
-    """Make the LockInfo of a lock that the server shows. Its statement is without what acidsql's
-    sessions write before it, their mark and the run of a stream."""
+    """Make the LockInfo of a lock that the server shows; any state but ACQUIRED counts as WAITING.
+    Its statement is without what acidsql's sessions write before it, their mark and the run of a
+    stream."""
     blocker = None
     if raw.blockedByExtId:
         blocker = (raw.blockedByExtId, raw.blockedByIntId or 1)

@@ -53,8 +53,10 @@ def kind_of(raw: Any) -> TableKind:
 
 
 def engine_of(raw: Any) -> str:
-    """Return the name of the engine that alone can read the table, an unknown one by its handler's
-    class; "" for Hive's own tables."""
+    """Return the name of the engine that alone can read the table: the first one whose word
+    (`_ENGINES`) is in the table's type, storage handler, provider or input format, in any case.
+    Without such a word the name of the handler's class, without its package; "" if there is no
+    handler, as for Hive's own tables."""
     parameters = raw.parameters or {}
     by_key = {key.lower(): value for key, value in parameters.items()}
     handler = by_key.get(_HANDLER, "")
