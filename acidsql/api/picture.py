@@ -134,7 +134,8 @@ def _total_bytes(health: Health) -> int:
 
 
 def _legend_svg() -> str:
-    """Return SVG of the legend: each colour and what it stands for, one beside the other."""
+    """Return the legend as SVG elements without an ``<svg>`` around them: for each part of
+    ``_PARTS`` a square in its colour and then its name, all in one row from the left."""
     parts, x = [], 0
     for name, _, colour in _PARTS:
         parts.append(f'<rect x="{x}" y="4" width="12" height="12" fill="{colour}"/>')

@@ -223,8 +223,9 @@ class Background:
         self._thread.start()
 
     def close(self) -> None:
-        """Give up a running compaction, and end the thread and the own session. A second call does
-        nothing more. Waits 30 seconds at most."""
+        """Give up a running compaction, and end the thread, the own session and the compactor's
+        transactions. This waits for the thread, 30 seconds at most; the thread itself does not
+        wait. A second call does nothing more."""
         with self._wake:
             self._closed = True
             self._wake.notify_all()
@@ -252,9 +253,10 @@ class Background:
         return self._closed or has_ended(self._spark) or has_ended(own)
 
     def _wait_for_work(self) -> bool:
-        """Block until it is time to look for work, and return True: no statement runs and a change
-        or the cleaner's interval is due, or the oldest change has waited for seconds. Return False
-        as soon as the compactor is closed."""
+        """Block until it is time to look for work, and return True: no statement has run for a
+        moment (``_IDLE_S``), and there is a new change or the cleaner's interval is over; or the
+        oldest new change is older than ``_PATIENCE_S``. Return False as soon as the compactor is
+        closed."""
         until = time.monotonic() + self._settings().compactor_cleaner_interval_ms / 1000
         with self._wake:
             while not self._closed:
@@ -333,8 +335,9 @@ class Background:
             watch.join()
 
     def _watch(self, is_finished: threading.Event) -> None:
-        """Stop the worker when a transaction waits for its lock; return when ``is_finished`` is
-        set."""
+        """Look each second (``_LOOK_S``) whether a transaction waits for the worker's lock. If so,
+        stop the worker and return; otherwise return when ``is_finished`` is set. Errors of looking
+        are only logged."""
         while not is_finished.wait(_LOOK_S):
             try:
                 if self._is_in_the_way():
@@ -344,8 +347,8 @@ class Background:
                 _log.warning("The compactor could not look at the locks: %s", error)
 
     def _is_in_the_way(self) -> bool:
-        """Whether a transaction of any process waits for a lock of the running compaction; False if
-        none runs."""
+        """Whether a transaction of any process waits for a lock of the running compaction, and this
+        lock is the first that blocks it; False if none runs."""
         if not self._worker.is_busy:
             return False
         locks = self._metastore.show_locks()

@@ -331,8 +331,8 @@ class Cleaner:
         return removed
 
     def _place_directories(self, fs: FileSystem, table: Table) -> list[str]:
-        """Return the paths of the directories that may have deltas: the table's, if it is
-        unpartitioned; else those of all partitions, in the catalog or on disk."""
+        """Return the paths of the directories that may have deltas: the table's alone, if it is
+        unpartitioned; else those of all partitions in the catalog or on disk, sorted."""
         if not table.partition_columns:
             return [table.location]
         columns = [column.name for column in table.partition_columns]

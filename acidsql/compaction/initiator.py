@@ -128,9 +128,12 @@ class Initiator:
         return checked
 
     def check(self, candidate: Candidate) -> CheckResult | None:
-        """Check one table or partition, and queue a compaction if it is due. Return the reason,
-        with the entry's number; None if the place is gone, or cannot be compacted. An error is not
-        raised: it is noted in the compaction history, and is the result's reason."""
+        """Check one table or partition, and queue a compaction if it is due. Return why it is due
+        or not, with the number of the queue's entry if there is one.
+
+        None: there is no such ACID table; the candidate names a partition of an unpartitioned
+        table, or none of a partitioned one; or the partition was dropped during the check. An error
+        of the decision is not raised: it is noted in the compaction history, and is the reason."""
         table = acid_table(self._metastore.find(candidate.table))
         # A change of a partitioned table without a partition changed no rows.
         if table is None or bool(table.partition_columns) != (candidate.partition is not None):

@@ -128,8 +128,9 @@ class Service:
         keep_house(self._metastore, self._settings)
 
     def _queue_due_compactions(self) -> None:
-        """Check all changed tables, queue the compactions that are due, and report each. Do nothing
-        if it is not time to check, or if Hive's initiator serves the metastore."""
+        """Check all changed tables, queue the compactions that are due, and report these, and those
+        that were queued already. Do nothing if it is not time to check, or if Hive's initiator
+        serves the metastore."""
         if not self._is_due or not self._metastore.abilities.can_initiate:
             return
         for outcome in self._initiator.run():

@@ -127,7 +127,8 @@ class Runner:
 
     @contextmanager
     def _noted_costs(self) -> Iterator[None]:
-        """Note the costs of the statement that the block runs; its receipt gets them, too."""
+        """Note the costs of the statement that the block runs in ``last_costs``, also if the block
+        fails. If the block has set a new ``last_receipt``, this gets the costs, too."""
         receipt_before = self.last_receipt
         with recorded_costs() as recorder:
             try:

@@ -149,7 +149,8 @@ class Applier(BatchWriter[Target]):
     def apply(
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
     ) -> Receipt:
-        """Apply a DataFrame of records, in a transaction of its own.
+        """Apply a DataFrame of records, in a transaction of its own, and set ``last``. The
+        transaction is repeated after a TransientTxnError, as often as the session allows.
 
         Args:
             rows: The records.

@@ -114,7 +114,8 @@ class BatchWriter(Generic[Target]):
     @checked
     def __call__(self, rows: DataFrame, batch_id: int) -> None:
         """Write a batch, unless it was written before, and set ``last``. ``foreachBatch`` calls
-        this method. The first batch of a run aborts the open transactions of other runs.
+        this method. The first batch of a streaming query's run aborts the open transactions of the
+        query's other runs. The batch is repeated after a TransientTxnError, as often as allowed.
 
         Raises:
             StreamError: The batch is out of order: another query or run has written, or a batch is
@@ -154,9 +155,9 @@ class BatchWriter(Generic[Target]):
     def _run_in_transaction(
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
-        """Make the target ready, write the batch in a new transaction, and commit; after an error,
-        roll back, and raise it. ``batch``: what COMMIT notes in the ledger; None: nothing. Return
-        the receipt."""
+        """Make the target ready; then write the batch in a new transaction, and commit; after an
+        error of these, roll back, and raise it. ``batch``: what COMMIT notes in the ledger; None:
+        nothing. Return what ``write`` returns."""
         self.prepare_target(runner, target, rows)
         transaction = runner.transactions.begin(text, in_block=True, batch=batch)
         failed = True

@@ -233,7 +233,7 @@ class _RowSql:
 
     def row_sql(self, image: RowImage, fallback: RowImage | None, *, is_old: bool = False) -> str:
         """Return SQL of an image (the record's copy of a row) as a struct of ``bad`` and ``c0`` …;
-        NULL if the record has no such image.
+        NULL if the record has neither this image nor the other one.
 
         Args:
             image: The image.

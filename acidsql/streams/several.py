@@ -70,8 +70,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         return list(target.values())
 
     def target_index(self, rows: DataFrame, target: Mapping[str, Table]) -> Column:
-        """Return, lazily, the position in ``tables`` of the table that a record is for, as a
-        column; NULL: the record names no target."""
+        """Return, lazily, the position in ``tables(target)`` of the table that a record is for, as
+        an INT column; NULL: the record names no target."""
         value, table_number = self._value(self._target_column(rows)), F.lit(None).cast("int")
         for number, name in enumerate(target):
             table_number = F.when(value == name, F.lit(number)).otherwise(table_number)

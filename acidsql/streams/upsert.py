@@ -23,7 +23,8 @@ from acidsql.storage.columns import quote
 
 def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Return the rows of a batch, lazily, with the key columns, and columns of type VOID, cast to
-    the table's types. Other columns stay as they are.
+    the table's types. All columns keep their order; others, also VOID columns that the table does
+    not have, stay as they are. Names match only in the same case.
 
     Raises:
         AnalysisError: A key is not among the batch's columns, or has a type that its column does

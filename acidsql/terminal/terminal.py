@@ -40,8 +40,9 @@ def run(
     limit: int,
     paged: bool = False,
 ) -> None:
-    """Run a statement, and print its receipt, if it changed something, and then its rows; csv and
-    json print all rows. The errors of ``Session.sql`` are raised. Progress is shown meanwhile.
+    """Run a statement, and print its receipt, if it has one, and then its rows; csv and json print
+    all rows. Of a statement with a receipt, rows are printed only with RETURNING; a result without
+    columns is not printed. The errors of ``Session.sql`` are raised. Progress is shown meanwhile.
 
     Args:
         session: The session.

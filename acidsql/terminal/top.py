@@ -131,7 +131,8 @@ def _compaction_section(
 ) -> Section:
     """Return the table of compactions: those that run, then those that wait, then those whose old
     files are still to be deleted, then the first five others of ``compactions``, which are the
-    history. ``txns`` has the heartbeats of those that run."""
+    history. The title counts all of them. "since" is the time since the last step of each.
+    ``txns`` has the heartbeats of those that run."""
     signs = {txn.txn_id: txn.last_heartbeat_ms for txn in txns if txn.state is TxnState.OPEN}
     queue = [
         compaction for state in _QUEUE for compaction in compactions if compaction.state is state

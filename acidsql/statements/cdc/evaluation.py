@@ -52,7 +52,8 @@ class Evaluator:
 
         If ``demands`` are given and all rows are literals, later steps may evaluate them again.
         ``demands``: which rows the query needs of its views; {}: all. If a table is too large to be
-        broadcast, another query of the same rows is evaluated (``Events.otherwise``).
+        broadcast, another query of the same rows is evaluated (``Events.otherwise``), without
+        broadcasts. Errors of Spark point into the statement.
         """
         (query,) = part.queries
         few_rows = self.context.txns.settings.driver_row_limit

@@ -176,8 +176,9 @@ def _key_samples(prepared: PreparedCdc, rows: DataFrame, *, is_tie: bool = False
 
 
 def _count_decisions(decisions: EvaluatedRows) -> Tally:
-    """Return the tally of AUTO CDC's decisions, and of the records that they are about. A job runs
-    unless the decisions are few."""
+    """Return the tally of AUTO CDC's decisions, and of the records that they are about. A key's
+    newest record counts by its fate, the older ones as stale, and each further copy of a record as
+    a duplicate. A job runs unless the decisions are few."""
 
     def one_if(condition: str) -> str:
         return f"CASE WHEN {condition} THEN 1 ELSE 0 END"

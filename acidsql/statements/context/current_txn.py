@@ -211,7 +211,7 @@ class Transactions:
         self, moment: Callable[[], PointInTime | None] = lambda: None
     ) -> Iterator[None]:
         """Let all reads of the block see one snapshot, and refuse changes, as ``acid.snapshot()``
-        does.
+        does. The snapshot belongs to this thread. Its READ_ONLY transaction ends with the block.
 
         ``moment`` is called after the snapshot is taken, and returns an earlier moment that reads
         see; None: reads see the snapshot itself.

@@ -78,8 +78,9 @@ def renamed_properties(table: Table, names: Mapping[str, str]) -> dict[str, str]
 
 
 def _renamed_list(key: str, text: str, table: Table, names: Mapping[str, str]) -> str:
-    """Return a property's list of columns with new names (old name → new name). If it names none of
-    the renamed columns, the text is returned as it is; otherwise the list is written anew."""
+    """Return a property's list of columns with new names (old name → new name). ``key`` tells
+    whether it is a list in SQL or of plain names. If the list names none of the renamed columns, or
+    is no list in SQL, the text is returned as it is; otherwise the list is written anew."""
     if key in _SQL_LISTS:
         columns = _sql_names(text)
         if not any(column in names for column in columns):
@@ -104,7 +105,8 @@ def _renamed_path(path: str, table: Table, names: Mapping[str, str]) -> str:
 
 
 def _sql_names(text: str) -> tuple[str, ...]:
-    """Return the names in a list of columns written as SQL; () if the text is no such list."""
+    """Return the names in a list of columns written as SQL, in lower case and without backticks; ()
+    if the text is no such list."""
     try:
         return names_in(text)
     except SqlError:
@@ -148,9 +150,10 @@ def reason_to_keep_name(table: Table, old: str, new: str) -> str | None:
 
 
 def _naming_properties(table: Table, column: str) -> Iterator[str]:
-    """Yield the keys of the properties that name a column in an expression of AUTO CDC, or for
-    Hive's encryption or masking. Lists of columns are not looked at, nor is a text that is wrong.
-    ``column``: in lower case."""
+    """Yield the keys of the properties that keep a column's name: expressions of AUTO CDC that have
+    the name as any part of a dotted name, and Hive's encryption and masking if one of their words,
+    in any case, is the name. An expression that cannot be parsed names nothing. The properties of
+    ``_PLAIN_LISTS`` and ``_SQL_LISTS`` are not looked at. ``column``: in lower case."""
     for key in _EXPRESSIONS:
         text = table.properties.get(key, "")
         try:

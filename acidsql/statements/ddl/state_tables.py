@@ -29,7 +29,8 @@ class StateTables(TableStatements):
     def create(self, owner: Table, state_table: Table, text: str) -> bool:
         """Create the state table of AUTO CDC beside its owner, the target, in a transaction of its
         own, and in a directory that this method chooses. The state table gets a new bond in its
-        properties; the owner is not changed.
+        properties; the owner is not changed. The locks: SHARED_READ on the owner, EXCLUSIVE on the
+        state table.
 
         Returns:
             True; or False, with nothing created, if the state table exists already, or if its owner

@@ -55,9 +55,10 @@ class PropertyChanges:
 
 
 def property_changes(table: Table, statement: SetTableProperties, text: str) -> PropertyChanges:
-    """Return the properties that SET TBLPROPERTIES states, as they are to be set, and check that
-    the table may have them: keys that describe the files are in lower case, ``transactional`` is
-    left out. Nothing is changed, and no file is read.
+    """Return the properties that SET TBLPROPERTIES states, as they are to be set, and whether the
+    table becomes full-ACID; check that the table may have them. Keys that describe the files, and
+    the value of ``transactional_properties``, are in lower case; ``transactional`` is left out.
+    Nothing is changed, and no file is read.
 
     Raises:
         AnalysisError: A property has an unknown or impossible value, or a misspelt name.

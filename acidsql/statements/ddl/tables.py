@@ -232,12 +232,14 @@ class TableStatements(ConstraintStatements):
 
     @runs(st.ChangeColumns, st.ReplaceColumns)
     def _alter_columns(self, statement: st.ChangeColumns | st.ReplaceColumns, text: str) -> Receipt:
-        """Run CHANGE, RENAME, ALTER and REPLACE COLUMNS, under the table's EXCLUSIVE lock.
-        Properties, statistics and the state table get the new names; no file changes.
+        """Run CHANGE, RENAME, ALTER and REPLACE COLUMNS, under EXCLUSIVE locks on the table and, if
+        a column gets a new name, on its tables of AUTO CDC. Properties, statistics and the state
+        table get the new names; no file changes. Return a receipt without counts.
 
         Raises:
             AnalysisError: A column or type is wrong.
-            UnsupportedError: Old files would show wrong values, or something names the column.
+            UnsupportedError: Old files would show wrong values, something names the column, or
+                records of AUTO CDC wait under its old name.
             ConstraintError: A row has a NULL in a column that becomes NOT NULL; a job reads the
                 rows.
         """
@@ -476,8 +478,8 @@ class TableStatements(ConstraintStatements):
         return f"{real_location(database.location)}/{directory_name(name.name)}"
 
     def _clean_tables(self, names: Sequence[TableName]) -> None:
-        """Delete the directories of these dropped tables, except those that a reader may still
-        need. Errors are only logged."""
+        """Delete the directories of these dropped tables, except those of tables that another table
+        has replaced, which readers may still need. Errors are only logged."""
         try:
             pending = self._metastore.pending_cleanups()
         except AcidSqlError as error:

@@ -37,8 +37,9 @@ class ViewStatements(Family):
 
     @runs(st.AlterView)
     def _alter_view(self, statement: st.AlterView, text: str) -> Receipt:
-        """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties. Raise
-        AnalysisError if there is no such view, SqlError if the query cannot be that of a view."""
+        """Run ALTER VIEW … AS: replace a view's query, and keep its comment and properties, under
+        an EXCLUSIVE lock on the view. Raise AnalysisError if there is no such view, SqlError if the
+        query cannot be that of a view."""
         name = self._require_view(statement.name, text)
         self._define_view(statement, text, name)  # raises before a transaction is opened
         with self._locked_transaction(text, exclusive_lock(name)) as txn:
@@ -49,8 +50,8 @@ class ViewStatements(Family):
 
     @runs(st.RenameView)
     def _rename_view(self, statement: st.RenameView, text: str) -> Receipt:
-        """Run ALTER VIEW … RENAME TO. Raise CatalogError if the new name is taken, and
-        AnalysisError if the old name is no view's."""
+        """Run ALTER VIEW … RENAME TO, under EXCLUSIVE locks on both names. Raise CatalogError if
+        the new name is taken, and AnalysisError if the old name is no view's."""
         name = self._require_view(statement.name, text)
         new_name = self._names.new_table_name(statement.new_name, text)
         self._names.require_free_name(statement.new_name, new_name)

@@ -170,8 +170,9 @@ class Move:
         self, old_txn: Txn, new_txn: Txn, table: Table, new_table: Table | None
     ) -> None:
         """Check that the table can move, mark it, create it in the new metastore, compare the
-        files, and drop it from the old metastore without its files. A failure is undone, unless a
-        metastore did not answer. Directories may be renamed (``strip_visibility_txns``).
+        files, and drop it from the old metastore without its files. A failure between the mark
+        and the drop is undone, unless a metastore did not answer. Directories may be renamed
+        (``strip_visibility_txns``). The new table keeps its mark.
 
         Raises:
             UnsupportedError: The new metastore's readers would not see the same rows, or cannot

@@ -155,9 +155,10 @@ def strip_visibility_txns(
     """Rename the table's directories that a compaction made visible: remove the number of its
     transaction from their names.
 
-    ``base_0000005_v0000017`` becomes ``base_0000005``, with Hive 3.1's mark of a compacted base. A
-    directory keeps its name if the new metastore knows the transaction as committed. A reader that
-    has listed a renamed directory before fails loudly.
+    ``base_0000005_v0000017`` becomes ``base_0000005``. A base without a metadata file also gets
+    Hive 3.1's mark of a compacted base. A directory keeps its name if the snapshot does not see
+    the transaction, or if the new metastore knows the transaction as committed. A reader that has
+    listed a renamed directory before fails loudly.
 
     Args:
         table: The table.

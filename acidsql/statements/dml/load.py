@@ -211,10 +211,14 @@ class LoadStatements(Family):
     def _write(
         self, transaction: Transaction, work: Work, statement: LoadData, plan: _LoadPlan
     ) -> None:
-        """Copy the files or, if ``plan.is_rewritten``, insert their rows; publish the new files,
-        and note them in ``work``. With OVERWRITE they replace the old rows. Nothing is committed.
-        This uses up a statement id of the transaction. Raise UnsupportedError if the transaction
-        has overwritten one of the partitions."""
+        """Copy the files or, if ``plan.is_rewritten``, insert their rows, from copies of LOCAL
+        files; publish the new files, and note them in ``work``. With OVERWRITE they replace the old
+        rows. Nothing is committed. This uses up a statement id of the transaction.
+
+        Raises:
+            UnsupportedError: The transaction has overwritten one of the partitions.
+            ConstraintError: An inserted row breaks NOT NULL or CHECK.
+        """
         txn, table = transaction.txn, plan.table
         statement_id = txn.next_statement_id()
         spec = write_spec(

@@ -194,9 +194,10 @@ class Writer:
     def _write_events(
         self, writing: TableWrite, query: EventQuery, views: Views, statement_text: StatementText
     ) -> None:
-        """Write a query's events into hidden files: few rows by the driver, many by a job. Rows
-        that Spark makes are checked against NOT NULL and CHECK. An overwrite also replaces all old
-        rows there. Nothing is published."""
+        """Write a query's events into hidden files. ``query.plain_rows`` are written as they are.
+        Rows that Spark makes are checked against NOT NULL and CHECK, and written by the driver if
+        they are few, else by a job; then an overwrite also replaces all old rows there. Nothing is
+        published."""
         if query.plain_rows is not None:
             writing.plain_rows(query.plain_rows)
             return

@@ -222,7 +222,8 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
 def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) -> list[_PlannedFile]:
     """Return those of a table's files that a plan reads, in their order: row files, and the delete
     files that the plan opens or, if it does not name them, those of the same partitions and
-    buckets. All files if ``scans`` is None."""
+    buckets. The rows of an original may belong to any bucket of its partition. All files if
+    ``scans`` is None."""
     if scans is None:
         return list(files)
     row_files = {file for file in files if not file.has_deletes and _is_read_by_plan(file, scans)}

@@ -152,8 +152,10 @@ class StatementDemands:
 
     def _source_predicate(self, query: EventQuery, condition: Predicate) -> Predicate:
         """Return a predicate that the target's partition columns have one of the values that
-        MERGE's source joins with; ``ANYTHING`` if the source is not small, or ``condition`` leaves
-        few values already. This may run a job, and then notes it in ``views.is_pruned``."""
+        MERGE's source joins with. ``ANYTHING``: the query cannot be reduced, fast paths are off,
+        ``condition`` leaves few values of each such column already, or the source is not small or
+        may give other rows each time. If the source is read, perhaps by a job,
+        ``views.is_pruned`` is set."""
         if (reduction := query.reduction) is None or not self.context.txns.settings.fast_paths:
             return ANYTHING
         reduced_query, source_view = reduction

@@ -158,7 +158,8 @@ def _comparable_type(column_type: HiveType | str) -> str:
 
 def _is_assignable(query_type: HiveType, declared_type: str) -> bool:
     """Whether values of the query's type keep their meaning in the type that the view was made
-    with: it is the same or a wider type, or the query has instants and the view a TIMESTAMP."""
+    with: this is the same or a wider type, or the query has instants and the view a TIMESTAMP.
+    False if the view's type cannot be parsed."""
     if query_type.kind == _INSTANT and declared_type == "timestamp":
         return True  # Hive's current_timestamp(), for example: a wall clock in the time zone
     try:

@@ -395,7 +395,8 @@ def _is_like(name: str, pattern: str | None) -> bool:
     """Whether a name matches a pattern of Hive's, whatever the case; None matches all.
 
     In a pattern, ``*`` and ``%`` stand for any text, ``?`` for one character, ``[…]`` for one of
-    some characters, and ``|`` separates choices. The whole name must match.
+    some characters (``[!…]``: one of all others), and ``|`` separates choices, also within ``[…]``.
+    The whole name must match.
     """
     if pattern is None:
         return True

@@ -263,7 +263,8 @@ def log_place_number(sql: str) -> str:
     """Return SQL of the number that a place in a log means, such as ``00000027:00000ac0:0002`` or
     ``0x00009a.0000e04c.10``.
 
-    The three hexadecimal parts have 32, 32 and 16 bits. NULL if the text is no such place.
+    The three hexadecimal parts have 32, 32 and 16 bits, and their bits beside each other are the
+    number. Case, ``0x``, and blanks around do not matter. NULL if the text is no such place.
     """
     lower = f"trim(lower({sql}))"
     form = literal("^(0x)?[0-9a-f]{1,8}[:.][0-9a-f]{1,8}[:.][0-9a-f]{1,4}$")

@@ -103,8 +103,9 @@ class ValueConverter:
         return f"try_cast({text} AS {type_sql(target_type)})"
 
     def _binary_sql(self, sql: str, source_type: DataType, text: str) -> str:
-        """Return SQL of a text, decoded from base64 or hex, as bytes; NULL if the value is no text
-        or cannot be decoded."""
+        """Return SQL of the bytes that ``text`` is when decoded from base64 or hex; NULL if the
+        value ``sql`` is neither a STRING nor a text of JSON, or ``text`` cannot be decoded.
+        ``text``: SQL of the value as a STRING."""
         is_text = "true" if isinstance(source_type, StringType) else "false"
         if isinstance(source_type, VariantType):
             is_text = f"schema_of_variant({sql}) = 'STRING'"
@@ -160,7 +161,8 @@ class ValueConverter:
     def _map_sql(self, sql: str, source_type: DataType, target_type: MapType, depth: int) -> str:
         """Return SQL of a value as a map. A VARIANT, the form of JSON, is converted if it is an
         object. NULL of the target type if ``source_type`` is neither MAP nor VARIANT, a key becomes
-        NULL, or a value does not fit; a NULL value fits."""
+        NULL, or a value does not fit; a NULL value fits. Two keys that become equal are as in
+        Spark's ``map_from_entries``, by default an error of the query."""
         if isinstance(source_type, VariantType):
             sql, source_type = (
                 f"try_cast({sql} AS MAP<STRING, VARIANT>)",

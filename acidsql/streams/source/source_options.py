@@ -91,8 +91,8 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
 
 
 def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
-    """Return the option startingVersion: a number, LATEST, or None if it is not set. Raise
-    SettingError for all else."""
+    """Return the option startingVersion: digits as a number, "latest" in any case as LATEST, or
+    None if it is not set. Raise SettingError for all else."""
     if (text := option_texts.get("startingversion")) is None:
         return None
     if text.lower() == LATEST:
