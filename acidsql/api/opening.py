@@ -126,7 +126,8 @@ def open_survey(url: str) -> Survey:
 
 @contextmanager
 def _name_missing_package() -> Iterator[None]:
-    """Turn an ImportError in the block into a SettingError that says what to install."""
+    """Turn an ImportError in the block into a SettingError that names the missing package, and says
+    that ``acidsql[hive]`` must be installed."""
     try:
         yield
     except ImportError as error:

@@ -272,8 +272,9 @@ class Background:
 
     def _do_one_round(self) -> None:
         """Do one round: queue the compactions that are due, run the queue (also entries that other
-        sessions made), do the housekeeping, and clean. Errors are logged, not raised; the next
-        round tries again."""
+        sessions made), do the housekeeping, and clean: after compactions and aborted transactions,
+        replaced tables, and temporary tables of dead sessions. The first error ends the round. It
+        is logged, not raised; the next round tries again."""
         self._txns.settings = self._settings()
         try:
             self._renew_lost_session()

@@ -86,8 +86,9 @@ def _decide_by_aborts(sizes: DirectorySizes, settings: Settings) -> Decision | N
 
 
 def _decide_by_size(sizes: DirectorySizes, settings: Settings) -> Decision | None:
-    """Return a decision for a major compaction if the deltas are too large beside the base, or
-    there is a replaced base and no delta; else None."""
+    """Return a decision for a major compaction if there is a base with bytes and the deltas have
+    more than ``compactor_delta_pct_threshold`` times as many, or there is a replaced base and no
+    delta; else None."""
     most = settings.compactor_delta_pct_threshold
     if sizes.base_bytes and sizes.delta_bytes / sizes.base_bytes > most:
         return Decision(CompactionType.MAJOR, f"{_delta_facts(sizes)}, more than {most:.1%}")

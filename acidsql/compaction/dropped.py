@@ -72,7 +72,8 @@ def _leaves_and_parents(fs: FileSystem, path: str) -> tuple[list[Entry], list[st
     """List what has to be deleted with a table's directory, and return leaves and parents. The
     leaves are the files, links, ACID directories and hidden directories at any depth; nobody looks
     into the latter two. The parents are the paths of all other directories, the innermost first,
-    ``path`` last. If ``path`` is a link, it is the only leaf, and there are no parents."""
+    ``path`` last, even if it is missing. If ``path`` is a link, it is the only leaf, and there are
+    no parents."""
     if fs.is_link(path):
         return [Entry(path.rpartition("/")[2], path, True, 0, is_link=True)], []
     leaves: list[Entry] = []

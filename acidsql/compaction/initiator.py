@@ -225,7 +225,8 @@ class Initiator:
 
     def _waits_for_cleaning(self, candidate: Candidate, state: AcidState) -> bool:
         """Whether a compaction of the newest base, or a later one, waits for the cleaner, which
-        then knows of the obsolete bases and may keep them as history."""
+        then knows of the obsolete bases and may keep them as history. Without a base, each
+        compaction that waits counts."""
         newest = 0 if state.base is None else state.base.min_write_id
         return any(
             compaction.state is CompactionState.READY_FOR_CLEANING

@@ -106,8 +106,9 @@ class Outlook:
             states: The states of these files, as in ``Session.files``.
 
         Returns:
-            The first of these that holds: the oldest compaction may not be cleaned up yet, and why;
-            older versions of the table need the files; they wait for a compaction; nothing but the
+            The first of these that holds: the oldest compaction that may not be cleaned up yet, and
+            why not; the cleaner fails by a wrong property; older versions need the files; no
+            compaction has replaced the files yet (aborted ones need none); nothing but the
             cleaner's next run. None if only Hive knows it, because its cleaner cleans.
         """
         if not self._abilities.can_clean:

@@ -217,7 +217,8 @@ class Worker:
         self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun
     ) -> None:
         """Write the compacted files, without publishing them: in the driver if there are few rows
-        and ``driver_row_limit`` is not 0, else as a Spark job; a rebalance is always a job. Raise TransientTxnError if a rebalance must wait for an open transaction."""
+        and ``driver_row_limit`` is not 0, else as a Spark job; a rebalance is always a job. Raise
+        TransientTxnError if a rebalance must wait for an open transaction."""
         is_rebalance = entry.type is CompactionType.REBALANCE
         if not is_rebalance and self._txns.settings.driver_row_limit and work.is_small():
             work.run_in_driver(self._refuse_stopped)

@@ -359,7 +359,8 @@ def _record_rows_sql(columns: Sequence[StructField], keys: Sequence[int]) -> str
 
 
 def _record_fault_sql(format: str, row_images: dict[str, RowImage]) -> str:
-    """Return SQL of the text that says what is wrong with a record as a whole: no JSON, no known
+    """Return SQL of the text that says what is wrong with a record as a whole, the first of these:
+    no JSON, an image that is no object or has two names that differ only in case, no known
     operation, no image of the row that its operation needs, or what the format itself finds. NULL
     for a good record, and for one that is no change."""
     op = f"{_PREFIX}op"
@@ -385,7 +386,8 @@ def _record_fault_sql(format: str, row_images: dict[str, RowImage]) -> str:
 def _is_good_sql(format: str, absent: str) -> str:
     """Return SQL of the filter: true for a change, false for a record that is no change.
 
-    The SQL fails the query at a bad record.
+    The SQL fails the query at a bad record: its first fault is that of the whole record, then that
+    of the row before, then that of the row itself. The error has the fault and the record's text.
     """
     advice = "" if absent == "null" else (
         " (if the tool leaves out columns that did not change, absent='null' makes them NULL, and "

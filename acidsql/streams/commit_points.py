@@ -141,8 +141,9 @@ class WholeTransactions(Applier[Target]):
     def write(self, runner: Runner, target: Target, rows: DataFrame, txn_id: int) -> Receipt | None:
         """Apply, in the runner's transaction, the records whose source transactions are complete
         now, and put the others into the pending tables, where they wait. The rows are evaluated
-        once, and the targets are locked first. Raise WriteError if commit points contradict the
-        records, or if a record is for no table and nothing puts it aside."""
+        once, and the targets are locked first. Return one receipt, with a note of how many records
+        wait. Raise WriteError if commit points contradict the records, or if a record is for no
+        table and nothing puts it aside."""
         location, few_rows = self.tables(target)[0].location, runner.settings.driver_row_limit
         with stage_rows(rows, location, txn_id, few_rows) as staged_rows:
             runner.auto_cdc.lock_targets(self.tables(target))

@@ -158,8 +158,9 @@ def _lock_timeout_error(
 
 
 def describe_lock(lock: LockInfo) -> str:
-    """Return a sentence about a lock: its transaction, user and host, whether it holds or waits,
-    the locked object, and the statement, cut to be short and left out if it is unknown."""
+    """Return a sentence about a lock: its transaction, user and host, whether it holds or waits
+    ("itself waits, earlier, for"), the lock's type and object, and the statement, cut to be short
+    and left out if it is unknown."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = lock_object_name(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)

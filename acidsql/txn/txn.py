@@ -358,6 +358,7 @@ class Txn:
 
     def _need_committed(self, lost_reply_error: MetastoreError) -> None:
         """Return if the store has committed although the reply to COMMIT was lost; raise otherwise.
+        After a CommitUnknownError the phase is UNKNOWN.
 
         Raises:
             MetastoreError: The error ``lost_reply_error``: the transaction is still open.

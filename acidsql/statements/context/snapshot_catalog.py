@@ -56,12 +56,13 @@ class SnapshotCatalog:
         return entry
 
     def require_same_view(self, view: Table) -> None:
-        """Check, after the snapshot was taken, that a view still has the query that was read.
+        """Check, after the snapshot was taken, that a view is still as it was read: its query,
+        columns, comment and properties.
 
         Raises:
             SnapshotTooOldError: Since the transaction's snapshot, the view was created, dropped,
                 renamed or replaced.
-            TableChangedError: The view was replaced, or dropped, meanwhile.
+            TableChangedError: The view was changed, or dropped, meanwhile.
         """
         if self.find(view.name) != view:
             raise TableChangedError(

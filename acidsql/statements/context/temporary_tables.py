@@ -111,7 +111,7 @@ class TemporaryTables:
                 self._names.pop(user_name, None)
 
     def _may_exist(self, name: TableName) -> bool:
-        """Whether the metastore has the table; also true if the metastore does not answer."""
+        """Whether the metastore has an ACID table of this name; also true if the look-up fails."""
         try:
             return acid_table(self._metastore.find(name)) is not None
         except AcidSqlError:

@@ -238,7 +238,8 @@ class Transaction:
     def commit(self, same_rows: SameRows | None = None, commit: Commit = PLAIN_COMMIT) -> None:
         """Commit all statements of the transaction, then call the functions that wait for the
         commit (``Work.when_committed``, ``on_commit``), and end the locks on the source files of
-        LOAD DATA. An error of a function is raised, but the commit stands.
+        LOAD DATA. An error of a function is raised, and the functions after it are not called, but
+        the commit stands.
 
         Args:
             same_rows: Compares the rows if another transaction changed the same partition first. If

@@ -15,7 +15,8 @@ properties that are expressions                   the column keeps its name
 views that read the table                         the column keeps its name
 ================================================  ==============================================
 
-A new property that names columns must be added to ``_LISTS`` or ``_EXPRESSIONS``.
+A new property that names columns must be added to ``_PLAIN_LISTS``, ``_SQL_LISTS`` or
+``_EXPRESSIONS``.
 """
 
 from __future__ import annotations

@@ -178,8 +178,8 @@ class TableChecks(Family):
         return self._metastore.oldest_version(table.name) if keeps_versions else math.inf
 
     def _litter(self, table: Table) -> list[Finding]:
-        """Return a finding for each hidden directory in the table's directory that belongs to a
-        statement or compaction that has ended; [] if the table's directory is a link."""
+        """Return a finding LITTER for each hidden directory in the table's directory that belongs
+        to a statement or compaction that has ended; [] if the table's directory is a link."""
         fs = filesystem_for(table.location)
         if fs.is_link(table.location):
             return []  # nothing behind a link is deleted

@@ -174,7 +174,8 @@ def health_of_partitions(
     outlook: Outlook,
 ) -> list[Health]:
     """Return the health of each partition, in the order of ``partitions``; ``problem`` says if its
-    directory is missing. Files' footers are read, in threads.
+    directory is missing; rows and deleted rows are then None. Files' footers are read, in threads.
+    Originals of an insert-only table are left out.
 
     Args:
         table: The table.
@@ -343,7 +344,8 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
     """Return why the next compaction is due: the first of ``due_parts`` (the largest) with its
     reason, and how many more there are, such as ``p=1: 12 deltas (and 3 more)``. Without any, the
-    reason that all ``parts`` have in common, or that no partition needs one."""
+    reason that all ``parts`` have in common (None if they have none), or that no partition needs
+    one. An unpartitioned table's reason has no name before it."""
     if not due_parts:
         reasons = dict.fromkeys(part.why for part in parts)
         return next(iter(reasons)) if len(reasons) == 1 else "no partition needs a compaction"

@@ -145,9 +145,9 @@ def _compaction_row(entry: CompactionInfo) -> tuple[Any, ...]:
 
 
 def _version_row(version: Version, oldest_version: int | None) -> tuple[Any, ...]:
-    """Return the row of a version in DESCRIBE HISTORY. ``isAvailable`` is whether it is at least
-    ``oldest_version``, the oldest that can be read; NULL if that is None: the metastore keeps no
-    versions."""
+    """Return the row of a version in DESCRIBE HISTORY: the version, its time in UTC, who wrote it
+    by what, its counts, and last ``isAvailable``: whether it is at least ``oldest_version``, the
+    oldest that can be read; None if that is None: the metastore keeps no versions."""
     change = version.change
     return (
         version.write_id,

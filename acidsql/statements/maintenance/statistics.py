@@ -85,7 +85,8 @@ class StatisticsStatements(Family):
         self, table: Table, columns: list[Column], txn: Txn, *, reads_rows: bool
     ) -> str:
         """Count a table's bytes and files and, with ``reads_rows``, its rows and facts about these
-        columns; store them in the metastore. Return a note for the receipt: rows and bytes."""
+        columns; store them in the metastore. Return a note for the receipt: ``db.t: 3 rows, 99
+        bytes``, without the rows if they are not counted."""
         statistics = self._count_statistics(table, columns, txn, reads_rows=reads_rows)
         self._metastore.keep_statistics(table.name, statistics.entries(table), txn_id=txn.id)
         rows = "" if statistics.rows is None else f"{statistics.rows} rows, "

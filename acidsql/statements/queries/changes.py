@@ -115,7 +115,7 @@ class ChangeFeed:
         self, table: Table, call: TableChanges, snapshot: Snapshot, statement_text: StatementText
     ) -> DataFrame:
         """Return the rows of a call of ``table_changes`` in a query, lazily. Its arguments are
-        evaluated now.
+        evaluated now. Without an end, the range ends with what ``snapshot`` shows.
 
         Raises:
             SqlError: Spark's error about an argument, or an argument is neither version nor time.

@@ -164,7 +164,8 @@ def _table_lines(
 ) -> list[str]:
     """Return the lines about a table: how much the plan reads of its files, directories and
     partitions, its delete events, the visible write ids, and the first 20 directories that it
-    reads, with how many others there are. This may read footers of delete files."""
+    reads, and how many more there are. One line more if Python tasks read some of the files. This
+    may read footers of delete files."""
     files = [file for listing in listings for file in _snapshot_files(table, listing)]
     read_files = _files_of_plan(files, scans)
     directories = list(dict.fromkeys(file.directory for file in files))

@@ -96,8 +96,9 @@ def _constraint_definition(constraint: Constraint) -> str:
 
 
 def _column_sql(column: Column, table: Table) -> str:
-    """Return a column's definition for CREATE TABLE: name in backticks, type, NOT NULL (enforced,
-    or as a named constraint of the table), DEFAULT and COMMENT."""
+    """Return a column's definition for CREATE TABLE: name in backticks, type (in capitals, unless
+    it is nested), NOT NULL (enforced, or as a named constraint of the table), DEFAULT and
+    COMMENT."""
     sql = f"{quote(column.name)} {column.type.upper() if '<' not in column.type else column.type}"
     if not column.nullable:
         sql += " NOT NULL"

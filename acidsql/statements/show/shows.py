@@ -93,8 +93,8 @@ class ShowStatements(Family):
         """Run SHOW TABLES or SHOW VIEWS of a database, both of acidsql's and Spark's, sorted and
         filtered by the pattern: rows of ``namespace``, ``tableName`` (or ``viewName``),
         ``isTemporary`` and ``catalog``. SHOW TABLES also has the views and the session's temporary
-        tables, but not the tables that AUTO CDC has made beside others. Spark answers for another
-        catalog.
+        tables, but not the tables that AUTO CDC has made beside others. Spark's temporary views are
+        listed, too, but for those of acidsql (``SETTLED``). Spark answers for another catalog.
 
         Raises:
             AnalysisError: There is no such database.
@@ -234,9 +234,10 @@ class ShowStatements(Family):
 
     @runs(st.DescribeDatabase)
     def _describe_database(self, statement: st.DescribeDatabase, text: str) -> DataFrame:
-        """Run DESCRIBE DATABASE, with the rows that Spark shows of its own databases; Spark answers
-        if this is no ACID database. An ACID database is created in Spark's catalog, if it is
-        missing there."""
+        """Run DESCRIBE DATABASE, with rows as Spark shows them of its own databases: the catalog's
+        name, which is Spark's, then name, comment, location and, with EXTENDED, the properties.
+        Spark answers if this is no ACID database. An ACID database is created in Spark's catalog,
+        if it is missing there."""
         if (database := self._spark_databases.find_and_share(statement.name)) is None:
             return self._spark.sql(text)
         rows = [
@@ -365,7 +366,9 @@ class ShowStatements(Family):
 
 
 def _lock_row(lock: LockInfo) -> tuple[str | None, ...]:
-    """Return a lock as a row of SHOW LOCKS, all values as texts; None is NULL."""
+    """Return a lock as a row of SHOW LOCKS, all values as texts; None is NULL. The ids are
+    ``lock.part``; a temporary table has its user's name; the time is in ms since 1970; the last
+    heartbeat is always "0"."""
     blocker, acquired = lock.blocked_by, lock.acquired_at_ms
     return (
         f"{lock.lock_id}.{lock.internal_id}",

@@ -63,7 +63,8 @@ class ValueConverter:
         self, sql: str, source_type: DataType, target_type: DataType, depth: int = 0
     ) -> str:
         """Return SQL of a value in another type; NULL if that type does not have exactly this value
-        (a FLOAT or DOUBLE may be rounded). The same type is not converted.
+        (a FLOAT or DOUBLE may be rounded). The same type is not converted. A BOOLEAN as a number is
+        0 or 1. A BINARY becomes a STRING (if it is valid UTF-8) or a VARIANT, nothing else.
 
         Args:
             sql: SQL of the value.
@@ -252,7 +253,8 @@ def _number_sql(text: str, target_type: DataType) -> str:
 def _float_sql(text: str, target_type: DataType) -> str:
     """Return SQL of a text as a floating-point number, which may be rounded; NULL for what is none.
 
-    Spark's cast would read a number that is too large as infinite, and ``1d`` as 1.
+    Spark's cast would read a number that is too large as infinite, and ``1d`` as 1; here both are
+    NULL. The text ``Infinity`` is infinite.
     """
     value = f"try_cast({text} AS {type_sql(target_type)})"
     is_infinite = f"abs({value}) = CAST('Infinity' AS DOUBLE) AND NOT {text} RLIKE '[iI][nN][fF]'"

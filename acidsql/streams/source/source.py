@@ -327,7 +327,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _require_same_table(self, *offsets: dict[str, Any]) -> None:
         """Raise CatalogError if the table was dropped and made again since an offset, or the store
         was restored from a copy, by which the offset's version is another transaction's or is still
-        to come. A version that the metastore has forgotten counts as the same."""
+        to come. A version that the metastore has forgotten, and version 0, count as the same."""
         identity = self._metastore.identity(self._name)
         txn_ids = {
             table_version.write_id: table_version.txn_id
