@@ -341,7 +341,8 @@ def progress_of(work: CompactionRun, tasks: Tasks) -> str:
 
 
 def refuse_open_write_id(plan: CompactionPlan) -> None:
-    """Refuse to rebalance a single base if the next write id, which the new base needs, is open.
+    """Refuse to rebalance a single base if the next write id, which the new base needs, is open: if
+    there are no deltas, and the plan's write ids end at the base's write id or below.
 
     Raises:
         TransientTxnError: The write id is open. Rebalance when its transaction has ended.

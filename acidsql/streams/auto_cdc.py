@@ -235,7 +235,11 @@ class Applier(BatchWriter[Target]):
 
 
 class AutoCdc(Applier[Table]):
-    """Applies records to one table."""
+    """Applies records to one table.
+
+    Raises:
+        SettingError: The table for bad records is the target itself.
+    """
 
     def __init__(
         self, setup: Setup, table: str, clauses: CdcClauses, bad_records: BadRecords | None

@@ -122,8 +122,10 @@ def change_rows(
 
 
 def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordFields]:
-    """Return the rows, and the object that makes SQL of their records' fields. Texts are parsed as
-    JSON, lazily, into columns that are added; parsed records stay as they are.
+    """Return the rows, and the object that makes SQL of their records' fields. Texts, in the only
+    column or in the column ``value``, are parsed as JSON, lazily, into columns that are added.
+    Parsed records stay as they are: rows with the format's column ``MARK``, or of DMS with several
+    columns.
 
     Raises:
         AnalysisError: The rows are neither texts nor records of this format.
@@ -330,10 +332,11 @@ def _is_rounded_sql(sql: str, text: str, target_type: DataType) -> str:
 
 
 def _record_rows_sql(columns: Sequence[StructField], keys: Sequence[int]) -> str:
-    """Return SQL of the array of a record's rows, structs of ``op`` and ``r``: a delete and an
-    update if the record changes the key, else one row.
+    """Return SQL of the array of a record's rows, structs of ``op`` and ``r``: a delete of the row
+    before and an update if the record is an update that changes the key, else one row. A key column
+    that the row before lacks has not changed.
 
-    ``keys``: the positions of the key columns.
+    ``keys``: the positions of the key columns; empty: no record changes the key.
     """
     op, before, after = f"{_PREFIX}op", f"{_PREFIX}before", f"{_PREFIX}after"
     single_row = (

@@ -301,7 +301,8 @@ class TableStatements(ConstraintStatements):
 
     def _own_cdc_table(self, table: Table, name: TableName) -> Table | None:
         """Return the table of this name, if AUTO CDC has made it beside ``table`` and it still
-        belongs to this very table; otherwise None."""
+        belongs to this very table; otherwise None. None, too, if the metastore keeps no such
+        tables."""
         if not self._metastore.abilities.keeps_state_tables:
             return None
         cdc_table = acid_table(self._metastore.find(name))

@@ -135,7 +135,7 @@ class TableChecks(Family):
 
         Call this method after the files were listed: then each writer that published a listed
         directory has its transaction and write id already. ``partition_names`` is None for an
-        unpartitioned table.
+        unpartitioned table, whose one partition in the result is "".
         """
         valid_txns = self._metastore.valid_txns()
         write_ids = self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]

@@ -201,8 +201,8 @@ def _table_lines(
 
 
 def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
-    """Return each file of one partition's listing: data, deletes, then originals, which have no
-    known size and bucket."""
+    """Return each file of one partition's listing: data, deletes, then originals, whose size is not
+    known (0), nor their bucket (None)."""
     files = []
     for event_files, has_deletes in ((listing.data, False), (listing.deletes, True)):
         for file in event_files:
