@@ -57,8 +57,9 @@ class Constraint:
     def from_body(
         cls, name: str, kind: ConstraintKind, body: str, *, enforced: bool, relied: bool
     ) -> Constraint:
-        """Make a constraint from what a metastore keeps. ``body`` is a text of the property
-        ``body``."""
+        """Make a constraint from what a metastore keeps. ``body``: the condition of a CHECK; else
+        JSON, the list of columns, parent and the parent's columns, as the property ``body`` gives
+        it."""
         if kind is ConstraintKind.CHECK:
             return cls(name, kind, body, is_enforced=enforced, is_relied=relied)
         columns, parent, parent_columns = json.loads(body)

@@ -151,7 +151,7 @@ def _parse_location(location: str) -> _ParsedLocation:
     host without one; and the path without ``.``, ``..`` and ``//``.
 
     This machine's files have neither scheme nor host. A ``file:`` with another host than localhost
-    has no scheme, and this host.
+    loses its scheme and keeps its host.
     """
     scheme, root = scheme_and_root(location)
     authority = root.partition("://")[2]

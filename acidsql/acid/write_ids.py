@@ -136,7 +136,8 @@ class ValidWriteIdList(_ValidIdList):
         return min(self.high_water_mark, self.min_open - 1)
 
     def up_to(self, write_id: int) -> ValidWriteIdList:
-        """Return a copy without the ids above ``write_id``, which no longer are valid."""
+        """Return a copy whose high-water mark is at most ``write_id``, so that no id above is
+        valid. The open and the aborted ids above the mark are left out."""
         mark = min(write_id, self.high_water_mark)
         parts = (self.open, self.aborted)
         open_ids, aborted = (tuple(number for number in part if number <= mark) for part in parts)
@@ -160,8 +161,9 @@ class ValidWriteIdList(_ValidIdList):
         return visible
 
     def intersect(self, other_list: ValidWriteIdList) -> ValidWriteIdList:
-        """Return the list of the ids that are visible in both lists. An id that only the other list
-        hides is open in the result."""
+        """Return the list of the ids that are visible in both lists, up to the lower of the two
+        high-water marks. Ids that this list hides stay open or aborted; an id that only the other
+        list hides is open in the result. The table is this list's."""
         common_range = self.up_to(other_list.high_water_mark)
         return common_range.hide(
             number for number in other_list.exceptions if common_range.is_valid(number)

@@ -264,7 +264,8 @@ def _prepare_replace(
 ) -> PreparedStatement:
     """Rewrite an INSERT … REPLACE, and let Spark analyse it, which raises the errors of the query
     now. The result has one event query and no RETURNING; its ``source`` is the view over the new
-    rows for REPLACE USING, and None for REPLACE WHERE."""
+    rows for REPLACE USING, and None for REPLACE WHERE; ``table_before`` is the target if WITH
+    SCHEMA EVOLUTION gives it other columns, else None."""
     evolved = evolution.evolve_for_insert(statement, context)
     query, new_rows = plan_replace(statement, evolved)
     analyse(query.query, standins, query.source or new_rows)  # raises errors of the query now

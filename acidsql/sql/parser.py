@@ -3,6 +3,9 @@
 The first words decide whose statement it is. A statement that changes or describes an ACID table,
 or controls transactions, is ours. Our grammar (``grammar/dml.ebnf``) reads it to the last token,
 and anything unknown is an error with a caret. Every other statement is passed on to Spark.
+
+All readers of statements have the same three parameters, though some need fewer: the cursor,
+whether a name is an ACID table's, and the place of the whole statement.
 """
 
 from __future__ import annotations
@@ -269,8 +272,8 @@ def _is_only_query(c: Cursor) -> bool:
 
 def _parse_create(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse CREATE of a database, or of a table or view that acidsql makes. Return a SparkStatement
-    for any other object, and for tables and views of Spark's: it reads a query if the object is a
-    temporary view. None is never returned."""
+    for any other object, and for tables and views of Spark's: its ``reads`` is QUERY for a
+    temporary view and for a table (not for LIKE), else NOTHING. None is never returned."""
     if c.peek().upper in DATABASE_WORDS[:2] or c.peek().upper == "NAMESPACE":
         return parse_create_database(c)
     # peek returns the end of the text, which is no word, wherever the text has ended.
@@ -348,8 +351,8 @@ def _parse_describe(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stateme
 def _parse_cache(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
     """Parse ``CACHE [LAZY] TABLE t [OPTIONS …] [AS] query`` as a SparkStatement.
 
-    Without a query the statement caches a table, which must not be an ACID table: it reads nothing
-    then. ``is_ours`` is not used: all statement parsers have it.
+    Its ``reads`` is QUERY if a query comes there. Otherwise it is NOTHING, so the statement is
+    refused later if it names an ACID table.
     """
     c.take()
     c.accept("LAZY")

@@ -110,8 +110,9 @@ def _mentioned_ids(value: Any) -> Iterator[int]:
 
 
 def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
-    """Yield all relations in a JSON value (a plan, or what may contain plans), each with the
-    condition of the Filter directly above it, or None."""
+    """Yield all relations in a JSON value, each with the condition of the Filter directly above it,
+    or None. The value is a plan, which is a list of nodes, or a list with plans in it, or in lists
+    in it; any other value has none."""
     if isinstance(value, list):
         if value and isinstance(value[0], dict) and "num-children" in value[0]:
             yield from _relations_below(_Tree(iter(value)), None)
@@ -123,7 +124,7 @@ def _relations(value: Any) -> Iterator[tuple[_Tree, _Tree | None]]:
 def _relations_below(tree: _Tree, condition: _Tree | None) -> Iterator[tuple[_Tree, _Tree | None]]:
     """Yield the relations in a tree and in the subqueries of its expressions, each with the
     condition of the Filter directly above it, or None. ``condition``: that of the node above
-    ``tree``."""
+    ``tree``, if this node is a Filter; else None."""
     if tree.name == "LogicalRelation":
         yield tree, condition
         return

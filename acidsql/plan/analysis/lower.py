@@ -235,7 +235,8 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
 @contextmanager
 def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
     """Raise ConstraintError, with the constraint's name, if Spark's error in the ``with`` block
-    comes from a CHECK condition that fails, by a division by zero for example. Other errors pass.
+    comes from a CHECK condition that fails, by a division by zero for example. The error has the
+    condition and SQLSTATE of Spark's. Other errors pass.
 
     ``rows``: the events that were passed to ``rows_with_checks``.
     """
@@ -282,7 +283,8 @@ def derived_rows(
     compare as CHAR. All readers of this DataFrame read the same files.
 
     Raises:
-        TransientTxnError: The source's columns changed after the statement was prepared.
+        TransientTxnError: The source's columns, by name and type, are not ``source.fields``: they
+            changed after the statement was prepared. Fields that are None are not compared.
     """
     rows = mark_chars(
         frame(spark, source.query, views_in_text(source.query, views), args, time), source
@@ -305,7 +307,8 @@ def views_in_text(text: Text, views: Mapping[str, DataFrame]) -> dict[str, DataF
 
 def hive_type(kind: T.DataType) -> HiveType:
     """Return the Hive type of a Spark type. ``timestamp`` is Spark's TIMESTAMP_NTZ (a wall clock);
-    ``timestamp_ltz`` is Spark's TIMESTAMP. Types that Hive lacks keep Spark's name."""
+    ``timestamp_ltz`` is Spark's TIMESTAMP. A STRING keeps its collation, and types that Hive lacks
+    keep Spark's name."""
     if isinstance(kind, T.DecimalType):
         return HiveType("decimal", (kind.precision, kind.scale))
     if isinstance(kind, T.StringType) and kind.collation != "UTF8_BINARY":
@@ -407,9 +410,9 @@ def _message_without_sql(error: Any) -> str:
 
 
 def _name_hint(error: Any) -> str:
-    """Return a hint, with a blank before it, for an unresolved column (its name in other letters, a
-    pattern, DEFAULT, or a name that Hive has), and for an ambiguous name that two relations of one
-    name have; "" for any other error."""
+    """Return a hint, with a blank before it, for an unresolved column (a pattern, DEFAULT, a name
+    that Spark proposes in small letters, or a name that Hive has), and for an ambiguous name that
+    two relations of one name have; "" for any other error."""
     condition, parameters = error.getCondition() or "", error.getMessageParameters() or {}
     if condition == "AMBIGUOUS_REFERENCE":
         candidates = re.findall(_NAMES, parameters.get("referenceNames", ""))

@@ -68,8 +68,9 @@ class MissingNames:
     def _parts_of_missing_name(
         self, error: AnalysisException | AnalysisError, text: str
     ) -> tuple[str, ...]:
-        """Return the parts of the missing name, as Spark's error gives it, or as it stands in the
-        statement, without a leading ``spark_catalog``; () if the error has no name."""
+        """Return the parts of the missing name without a leading ``spark_catalog``; () if the error
+        has no name. An error of Spark's gives the name; for one of ours, the name stands at the
+        error's place in the error's own text, or else in ``text``."""
         if isinstance(error, AnalysisError):
             stated = (error.text or text)[error.start : error.end]
             parts = [token.value for token in tokenize(stated) if token.is_name]

@@ -262,8 +262,9 @@ def _previous_order(rules: CdcRules, sides: CdcViews) -> str:
 
 def _new_values(rules: CdcRules, context: RewriteContext) -> dict[str, str]:
     """Return name → SQL of the value after an insert or an update, for each column of the target.
-    It is the newest record's; for IGNORE NULL UPDATES the newest that is not NULL. A column that no
-    record sets keeps its value, or has its DEFAULT if the row is new (``blank``)."""
+    It is the newest record's; for IGNORE NULL UPDATES the newest that is not NULL, or else the
+    row's old value. A column that no record sets keeps its value, or has its DEFAULT if the row is
+    new (``blank``)."""
     new = {key.name: f"k{i}" for i, key in enumerate(rules.keys)}
     new |= {column.name: f"top.v{i}" for i, column in enumerate(rules.columns)}
     fields = {column: i for i, column in enumerate(rules.columns)}

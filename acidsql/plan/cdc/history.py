@@ -11,6 +11,7 @@ So the history is always the fold of the distinct records, in whatever order the
 target is the only record of its run, unless the state table has the run's records. The state table
 has the records of the longer runs, because a late record may split them, and the deletes. The query
 gives one row for each record; the record that begins a run decides about the row of the target.
+The event key of a row is its row id and partition.
 """
 
 from __future__ import annotations
@@ -115,8 +116,8 @@ def _record_query(
     """Compose the query over all records of the batch's keys: one row for each key (``k0`` …) and
     order value (``s``). ``rec``: the record there; of several, that of the first place (``src``):
     state table, begin of a target's row, batch, end of a target's row. ``n``: how many records the
-    batch has there, or NULL. ``copies``: how many rows of the target begin there; ``old``: the
-    values of one. ``hint``: that of the join which reduces the tables to these keys."""
+    batch has there, or NULL. ``copies``: how many rows of the target begin there; ``old`` and the
+    event key: those of one; `ROW`: the state row's id. ``hint``: for the joins with the keys."""
     keys = [f"k{i}" for i in range(len(rules.keys))]
     fields = range(len(rules.columns))
 

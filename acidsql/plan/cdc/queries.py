@@ -305,7 +305,7 @@ def _event_query(
 ) -> EventQuery:
     """Compose the event query of a table (mode MERGE), over the view of the decisions: the old
     row's identity, NULL for an insert; the action; the values. Rows with nothing to do give no
-    event.
+    event. The driver collects the events if Spark estimates that they take few bytes.
 
     Args:
         context: The context of the rewrite.

@@ -139,8 +139,9 @@ def bind_rules(statement: AutoCdc, context: RewriteContext, fields: Fields) -> C
 def _refuse_with_history(
     statement: AutoCdc, context: RewriteContext, truncate_when: RuleExpression | None
 ) -> None:
-    """Raise UnsupportedError for IGNORE NULL UPDATES or APPLY AS TRUNCATE WHEN with SCD type 2:
-    they need records that cannot be derived from the versions."""
+    """Raise UnsupportedError if a statement of SCD type 2, which the caller has checked, has IGNORE
+    NULL UPDATES or a condition that truncates: both need records that cannot be derived from the
+    versions. ``truncate_when``: the condition of the clause or of the property; None: neither."""
     unsupported: list[tuple[str, Span | None]] = []
     if statement.ignore_nulls is not None:
         unsupported.append(("IGNORE NULL UPDATES", None))

@@ -56,7 +56,7 @@ _SHORT = 10_000  # characters
 def derived_source(statement: Merge, blank: Text, source_view: str | None) -> DerivedView | None:
     """Return the source of a MERGE as a view over a query, which all readings of the source read,
     so that they read the same files. The view has the source's columns and `PRESENT`; its
-    ``fields`` are not known yet.
+    ``fields`` are not known yet, and ``is_short`` is what `_is_short` tells.
 
     Return None if the statement has a WITH clause and a subquery in ON, in a condition or in a
     value, which may read the WITH's tables. Then the statement stays one query, in which the source

@@ -264,7 +264,7 @@ def omitted_value(context: RewriteContext, column: Column, types: dict[str, Hive
     converted to the column's type, whatever the session's policy. Fields of a struct go by
     position, and fields that the DEFAULT lacks are NULL.
 
-    ``types``: the types of DEFAULTs, from `default_fields`.
+    ``types``: the types of DEFAULTs, from `default_fields`; a column without one has the type VOID.
     """
     kind = types.get(column.name, HiveType("void"))
     # The default fits its column, whatever the session's policy says. As in Spark, its fields go by

@@ -157,8 +157,8 @@ def _is_of_source(value: Span, column: str, target: str, context: RewriteContext
 
 
 def _need_distinct_names(context: RewriteContext, fields: Fields, place: Span) -> None:
-    """Raise AnalysisError if two columns of the source have the same name but for case. In a
-    case-sensitive session they may."""
+    """Raise AnalysisError if two columns of the source have the same name but for case: a source
+    may have such columns in a case-sensitive session, but a table may not."""
     names = [name.lower() for name, _ in fields]
     for name in names:
         if names.count(name) > 1:
@@ -264,8 +264,9 @@ def _evolved_standin(table: Table, context: RewriteContext) -> str:
 
 
 def _old_value(old: Column | None, new: Column) -> str:
-    """Return SQL of an old row's value in the new column: NULL if the column is new, else the old
-    value converted to the new type."""
+    """Return SQL of an old row's value in the new column: NULL of its type if the column is new
+    (``old`` is None), else the old value converted to the new type, where fields of structs go by
+    name and new fields are NULL."""
     if old is None:
         return f"CAST(NULL AS {shown_type(new.type)})"
     fields = FieldRules(is_case_sensitive=True, fills_missing=True)

@@ -6,7 +6,8 @@ same values, or None. After None the statement takes the way of the reference. N
 for every error, for every value that is rounded, and for a table with partitions, checks or a sort
 order, or with NOT NULL columns or a default that the statement needs.
 
-The result is an event query with its rows in place of SQL.
+The result is an event query with its rows in place of SQL. The converters of single types have the
+same parameters, though most do not need the type of the column.
 """
 
 from __future__ import annotations

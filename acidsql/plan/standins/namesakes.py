@@ -87,8 +87,12 @@ class Namesakes:
                 inner_blocks.append(block)
 
     def hides_column(self, start: int, qualifier: tuple[str, str]) -> bool:
-        """Whether ``t.c``, instead of ``db.t.c``, would mean another column: a column of a relation
-        in this query, or a field of a struct in such a relation.
+        """Whether ``t.c``, instead of ``db.t.c``, could mean another column than that of ``db.t``,
+        as far as the text and the ACID tables tell.
+
+        It could, if in this block or one around it an ACID table has a column ``t``; or a relation
+        is called ``t`` that is no ACID table or keeps its name; or another dotted name uses ``t``
+        as a column or field.
 
         Args:
             start: The place of ``db.t.c`` in the text.
@@ -234,7 +238,8 @@ class Namesakes:
 
     def _is_name_of(self, relation: Qualifier, names: tuple[str, ...]) -> bool:
         """Whether dotted names in lower case are a relation's alias, or else its name with or
-        without database and catalog."""
+        without database and catalog. Only an ACID table's database and catalog are known if the
+        text does not name them."""
         references = (
             candidate for candidate in self.scan.references if candidate.span.start == relation.at
         )

@@ -384,8 +384,8 @@ class _Draft:
 
     def _table_changes_edit(self, span: Span) -> Edit:
         """Add a stand-in for a call of ``table_changes``, and return the edit that replaces the
-        call by it. Raise AnalysisError if there is no such ACID table, and SqlSyntaxError if the
-        call is wrong."""
+        call by the view's name. Raise AnalysisError if there is no such ACID table (a view is
+        none), and SqlSyntaxError if the call is wrong."""
         call = parse_table_changes(self.text, span)
         table = self._find_table(call.parts)
         if table is None or not table.is_transactional:
@@ -447,10 +447,9 @@ def target_virtual_columns(text: str, table: Table) -> tuple[str, ...]:
 def source_virtual_columns(
     text: str, statement: Merge | AutoCdc, resolve: Resolve
 ) -> tuple[str, ...]:
-    """Return the virtual columns of the stand-in for a source that is the name of a table; () for
-    any other source.
-
-    There are none if the statement gives the source's columns other names.
+    """Return the virtual columns of the stand-in for a source that is the name of an ACID table:
+    those that the table has and the statement mentions anywhere. () for any other source, and for a
+    MERGE that gives the source's columns other names.
     """
     name = statement.source_name
     table = None if name is None else resolve(name.parts)

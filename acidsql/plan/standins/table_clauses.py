@@ -44,7 +44,8 @@ def parse_as_of(text: str, table: Table, reference: Reference) -> AsOf | None:
 
 
 def asks_for_deleted_rows(text: str, table: Table, reference: Reference) -> bool:
-    """Whether Hive's ``t('acid.fetch.deleted.rows'='true')`` asks for deleted rows, too.
+    """Whether Hive's ``t('acid.fetch.deleted.rows'='true')`` asks for deleted rows, too. False
+    for ``'false'``, and without properties.
 
     Raises:
         SqlSyntaxError: The properties do not parse.

@@ -435,7 +435,7 @@ def _is_number(value_type: HiveType) -> bool:
 
 def _is_atomic(value_type: HiveType) -> bool:
     """Whether values of a type can be written as a text: the types without parts that a column can
-    have, and intervals and times."""
+    have, VARIANT, times, and intervals other than Spark's old calendar interval."""
     is_basic = value_type.kind in _TEXTS | _DATETIMES | {
         "boolean",
         "binary",

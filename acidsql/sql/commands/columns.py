@@ -61,8 +61,8 @@ def parse_column_def(
     *,
     stops: tuple[str, ...] = _LAST_WORDS,
 ) -> ColumnDef:
-    """Parse ``a INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to ``,``, ``)`` or one
-    of ``stops``, each of one or several words. A name with a dot raises UnsupportedError.
+    """Parse ``a[:] INT [NOT NULL] [DEFAULT …] [COMMENT '…'] [CHECK (…)] …``, up to ``,``, ``)`` or
+    one of ``stops``, each of one or several words. A name with a dot raises UnsupportedError.
 
     ``constraints``: the list that the column's CHECKs, keys and a NOT NULL that is not enforced are
     added to; None: the statement cannot have them, and they raise UnsupportedError.

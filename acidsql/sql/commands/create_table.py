@@ -49,8 +49,8 @@ class _TableDraft:
 
 
 def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement:
-    """Parse ``CREATE … TABLE …``; a SparkStatement if a clause, as USING, makes it Spark's. Clauses
-    that exclude each other (LOCATION, OR REPLACE or TEMPORARY …) raise UnsupportedError."""
+    """Parse ``CREATE … TABLE …``; a SparkStatement if a clause makes it Spark's (LIKE: it reads
+    NOTHING, else a QUERY). Clauses that exclude each other raise UnsupportedError."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
     words: set[str] = set()
@@ -239,8 +239,9 @@ def _properties_ahead(c: Cursor) -> _Pairs:
 
 def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
     """Parse the clauses behind the table's name and columns into ``draft``; return the place of
-    CREATE TABLE AS's query, unread, or None. A second clause of a kind, and other words, are a
-    syntax error; CLUSTER BY and SKEWED BY raise UnsupportedError."""
+    CREATE TABLE AS's query, unread, or None. ORC's classes, as SHOW CREATE TABLE prints them, set
+    ``stored_as``. A second clause of another kind, and other words, are a syntax error; CLUSTER BY
+    and SKEWED BY raise UnsupportedError."""
     while not c.is_at_end:
         if c.accept("AS"):
             return Query(c.take_rest()) if not c.is_at_end else c.fail("Expected a query")

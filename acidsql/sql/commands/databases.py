@@ -79,8 +79,8 @@ def parse_drop_database(c: Cursor) -> DropDatabase:
 
 
 def parse_use(c: Cursor) -> Use:
-    """Parse ``USE [DATABASE] d``, up to the statement's end. DATABASE, if nothing follows, is the
-    name."""
+    """Parse ``USE [DATABASE|SCHEMA|NAMESPACE] d``, up to the statement's end. The word DATABASE, if
+    no name follows, is the name itself; so are its synonyms."""
     c.expect("USE")
     if c.is_at_any(DATABASE_WORDS) and c.peek().is_name:
         c.take()

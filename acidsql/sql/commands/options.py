@@ -23,8 +23,8 @@ def parse_set_or_reset(
     text: str, statement_span: Span, is_setting: IsSetting
 ) -> SetOption | ResetOption | None:
     """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is no setting of
-    acidsql's, because Spark runs the statement then. Quotes around the whole value are removed; the
-    value is None without ``=``.
+    acidsql's, because Spark runs the statement then. Quotes around the whole name or the whole
+    value are removed; the value is None without ``=``.
 
     Args:
         text: The user's text.

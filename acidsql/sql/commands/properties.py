@@ -38,8 +38,8 @@ def parse_property_keys(c: Cursor) -> tuple[str, ...]:
 
 
 def _parse_property(c: Cursor) -> tuple[str, str]:
-    """Parse ``key = value``; the value is a string, a number, TRUE or FALSE. Return both as texts,
-    TRUE and FALSE in lower case."""
+    """Parse ``key = value`` (or ``==``); the value is a string, a number, TRUE or FALSE. Return
+    both as texts, TRUE and FALSE in lower case."""
     key = parse_property_key(c)
     if not c.accept("=") and not c.accept("=="):
         c.fail("Expected '='")

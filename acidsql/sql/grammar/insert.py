@@ -214,7 +214,8 @@ def parse_column_list(c: Cursor) -> tuple[Name, ...]:
 
 
 def parse_partition_clause(c: Cursor) -> tuple[PartitionItem, ...]:
-    """Parse ``PARTITION (p = value, q)``. Names are not resolved, and values stay spans."""
+    """Parse ``PARTITION (p = value, q)``: return an item for each column, in order, with None as
+    the value of ``q``. Names are not resolved, and values stay spans."""
     c.expect("PARTITION")
     c.expect("(")
     items = [_parse_partition_item(c)]

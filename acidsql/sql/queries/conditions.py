@@ -306,7 +306,8 @@ def may_correlate(query: str) -> bool:
 
 def _up_to_last_query(query: str) -> list[Token]:
     """Return the tokens up to the last word that may begin a query; [] without such a word, and all
-    tokens if the word is in a string. Many rows may come behind VALUES."""
+    tokens if the text up to the word cannot be cut into tokens, because the word is in a string.
+    Many rows may come behind VALUES."""
     end = max((match.end() for match in _QUERY.finditer(query)), default=0)
     try:
         return tokenize(query[:end])

@@ -111,7 +111,8 @@ class QueryScanner(Lookahead):
 
     def _scan_term(self, i: int, end: int, block: int, visible: CteNames) -> int:
         """Scan one term of a query (SELECT …, TABLE t, VALUES …, or a bracket) as the block
-        ``block``. Return the index of the set operator after it, or ``end``."""
+        ``block``. ``TABLE t`` is also noted as a doubt, TABLE_QUERY. Return the index of the set
+        operator after the term, or ``end``."""
         if self.tokens[i].text == "(":
             close = self.partner[i]
             self._scan_query(i + 1, close, block, visible)
@@ -393,8 +394,9 @@ class QueryScanner(Lookahead):
         return next_index
 
     def _scan_table_argument(self, i: int, block: int, visible: CteNames) -> int | None:
-        """Scan ``f(TABLE t)`` or ``f(TABLE(t))``. Return the index after it; None for other forms
-        as ``TABLE(SELECT …)``."""
+        """Scan the ``TABLE t`` or ``TABLE(t)`` of a function's argument, from the word TABLE at
+        ``i``, and note t as a relation. Return the index after it; None for other forms, as
+        ``TABLE(SELECT …)``."""
         if self.tokens[i - 1].text not in ("(", ",", "=>"):
             return None
         if self.tokens[i + 1].is_name:

@@ -58,7 +58,8 @@ def parse_table_changes(text: str, span: Span) -> TableChanges:
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
-    """Return the tokens between the commas that are in no bracket: one list for each argument."""
+    """Return the tokens between the commas that are in no bracket: one list for each argument, and
+    one empty list without tokens."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:

@@ -266,7 +266,9 @@ class Lookahead:
         return token.text in (")", "?")
 
     def _is_star(self, i: int) -> bool:
-        """Whether the ``*`` at ``i`` is at the place of an operand, and so does not multiply."""
+        """Whether the ``*`` at ``i`` stands where an item or an argument begins, and so does not
+        multiply: at the beginning, or behind ``(``, ``,``, ``[``, SELECT, DISTINCT, ALL, EXTEND or
+        AGGREGATE. False for the ``*`` of ``t.*``."""
         before = self.tokens[i - 1] if i else self.tokens[-1]
         return (
             i == 0
