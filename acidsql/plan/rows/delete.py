@@ -20,7 +20,8 @@ from acidsql.storage.columns import quote
 
 def plan_delete(statement: Delete, context: RewriteContext) -> EventQuery:
     """Rewrite a DELETE to a query (mode CHANGE) for the keys of the rows to delete, with the action
-    DELETE. Spark analyses it if there is a WHERE.
+    DELETE. The result also has the `partition_search` and the `condition_hints` of WHERE. Spark
+    analyses the query if there is a WHERE.
 
     Raises:
         AnalysisError: A name or a type in WHERE is wrong.

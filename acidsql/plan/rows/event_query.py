@@ -216,7 +216,7 @@ def assigned_sql(
     old: str | None = None,
 ) -> str:
     """Return SQL that converts a value to a column's type. The job fails at a value that does not
-    fit.
+    fit; but with the policy LEGACY, a text that is no value of the type becomes NULL.
 
     Args:
         context: The context of the rewrite.

@@ -110,9 +110,10 @@ def _integers(literals: Sequence[str], column_type: HiveType) -> _Values:
 
 
 def _floats(literals: Sequence[str], column_type: HiveType) -> _Values:
-    """Return the floats of literals, with None for NULL; -0 becomes 0.0. For DOUBLE, all may end in
-    D. Else return None if one has more digits than a float here and in Spark surely agree on (6 for
-    FLOAT, 15 for DOUBLE). Raise ValueError if one is no number."""
+    """Return the floats of literals, with None for NULL. For DOUBLE, all may end in D; then -0D
+    stays -0.0. Else -0 becomes 0.0, and the result is None if a literal has more digits than a
+    float here and in Spark surely agree on (6 for FLOAT, 15 for DOUBLE). Raise ValueError if one is
+    no number."""
     numbers = [x for x in literals if not _is_null(x)]
     if column_type.kind == "double" and all(x[-1] in "dD" for x in numbers):
         return [None if _is_null(x) else float(x[:-1]) for x in literals]

@@ -31,9 +31,9 @@ def refuse_acid_tables(
         double_quoted: ``"…"`` is a name in this session.
 
     Raises:
-        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: the statement changes a table that neither the
-            metastore nor Spark has.
-        UnsupportedError: The statement names an ACID table.
+        AnalysisError: TABLE_OR_VIEW_NOT_FOUND: the statement names an ACID table, but the target of
+            its UPDATE, DELETE or MERGE is a table that neither the metastore nor Spark has.
+        UnsupportedError: The statement names an ACID table, with any other target or none.
     """
     for reference in mentioned_tables(text, double_quoted_identifiers=double_quoted):
         table = resolve(reference.parts)

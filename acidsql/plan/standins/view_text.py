@@ -155,7 +155,8 @@ def qualify_tables(
     double_quoted: bool,
 ) -> str:
     """Replace the name of each table in a query, also in ``table_changes('t', …)``, by the table's
-    full name; return the query's text. A replaced name is in backticks.
+    full name; return the query's text. A replaced name is in backticks, and in
+    ``table_changes`` in single quotes alone.
 
     Args:
         text: A text that contains the query.

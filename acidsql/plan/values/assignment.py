@@ -170,7 +170,8 @@ def _type_mismatch(
 
 def _can_assign_leaf(source: HiveType, target: HiveType, policy: Policy) -> bool:
     """Whether the policy lets values of a type without parts be written to a target without parts,
-    which is of another type. Nested types never may."""
+    which is of another type. Nested types never may. VOID is not considered: the caller has let it
+    pass."""
     if source.kind in _NESTED or target.kind in _NESTED:
         return False
     if policy is Policy.STRICT:
@@ -265,7 +266,8 @@ class _Assignment:
         depth: int = 0,
         old_sql: str | None = None,
     ) -> str:
-        """Return SQL of the converted value. The SQL fails the job at a value that does not fit.
+        """Return SQL of the converted value. The SQL fails the job at a value that does not fit;
+        but with the policy LEGACY, a text that is no value of the type becomes NULL.
 
         Args:
             sql: The value.
@@ -447,7 +449,8 @@ def _is_atomic(value_type: HiveType) -> bool:
 
 def _same_for_storage(source: HiveType, target: HiveType) -> bool:
     """Whether values of a type are stored as they are in the target's type: the types are the same,
-    in a struct with the same names in the same order. CHAR and VARCHAR never are, not inside of a
+    in a struct with the same names in the same order. The caller has checked that two nested types
+    are of one kind. CHAR and VARCHAR never are, not inside of a
     nested type either: their lengths are checked."""
     if target.kind in ("char", "varchar"):
         return False

@@ -73,9 +73,10 @@ def is_expression(text: str) -> bool:
 
 
 def _parse_alias(c: Cursor, name: Name | None) -> str | None:
-    """Parse ``[AS] x``. Without AS, x is no alias if it begins a clause; KEYS before anything but
-    ``(`` is a syntax error. Without an alias, return the last part of ``name``, the source's,
-    without a DataFrame's braces; None if ``name`` is None (a query)."""
+    """Parse ``[AS] x``. Without AS, x is no alias if it begins a clause. The word KEYS is an alias
+    before KEYS, text in quotes or the end, and a syntax error before all else but ``(``. Without an
+    alias, return the last part of ``name``, the source's, without a DataFrame's braces; None if
+    ``name`` is None (a query)."""
     if c.accept("AS"):
         return c.take_name_part("an alias").value
     if c.token.is_name and not any(c.is_at(*clause.split()) for clause in _NO_ALIAS):

@@ -181,7 +181,8 @@ def _parse_assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assi
 
 
 def _parse_value(c: Cursor, stops: tuple[str, ...], statement: str) -> Value:
-    """Take a value up to one of ``stops``: return its place, or a Default for the word DEFAULT."""
+    """Take a value up to one of ``stops``: return its place, or a Default for the word DEFAULT. A
+    clause of other SQL dialects behind the value raises UnsupportedError."""
     start = c.index
     span = c.take_expression(stops, _refused_clauses(statement), "a value")
     is_default = c.index == start + 1 and c.tokens[start].upper == "DEFAULT"

@@ -245,8 +245,8 @@ def _is_decided_by(
     term: list[Token], columns: Collection[str], qualifiers: Collection[str]
 ) -> bool:
     """Whether a term names at least one of ``columns``, and otherwise only plain literals,
-    operators and parameters. A string that looks like a day counts as no plain literal, because
-    some of them depend on the moment."""
+    operators and parameters. A string with the word now, today, yesterday or tomorrow is no
+    plain literal, because as a date it depends on the moment."""
     named = False
     rest = deque(term)
     while rest:
