@@ -40,7 +40,7 @@ def test_a_path_without_a_file_system_is_on_the_tables(inpath, location, expecte
     assert loaded(inpath, location) == expected
 
 
-@pytest.mark.parametrize("inpath", ["LOCAL hdfs:///in", "in/here"])
+@pytest.mark.parametrize("inpath", ["LOCAL hdfs:///in", "in/here", "", "/", "LOCAL /", "file:///"])
 def test_paths_that_say_too_little_or_too_much_are_refused(inpath):
     with pytest.raises(AnalysisError):
         loaded(inpath, "/warehouse/t")

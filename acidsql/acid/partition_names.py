@@ -112,6 +112,7 @@ def uncanonical_candidates(columns: Sequence[Column], existing: Collection[str])
 
     Raises:
         FormatError: A name is not of the form ``p1=a/p2=1``.
+        ValueError: A name has another number of parts than there are columns.
     """
     checks = [_canonical_test(parse_type(column.type)) for column in columns]
     names = [column.name for column in columns]

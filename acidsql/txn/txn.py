@@ -190,7 +190,8 @@ class Txn:
 
     def _renew(self) -> None:
         """Let the store renew the transaction right before its snapshot, and take the number that
-        the store gives. If it is another one, heartbeats go to it, and no more to the old one."""
+        the store gives. If it is another one, heartbeats go to it, and no more to the old one. The
+        store's errors pass."""
         old_id, self.id = self.id, self._store.renew(self.id)
         if self.id != old_id:
             self._heartbeat.watch(self)

@@ -51,7 +51,7 @@ def test_a_refused_rename_of_columns_keeps_not_null_and_default(store):
 def test_a_refused_rename_of_a_state_table_keeps_its_bond_to_its_target(store):
     target = create(store)
     bond = cdc.new_bond(target)
-    create(store, CDC, **bond)
+    create(store, CDC, **bond, **{cdc.ORDER: "c"})
     (text,) = bond.values()
     store.alter_table(T, set_properties={cdc.bond_key(CDC): text})
     before = store.find(T)

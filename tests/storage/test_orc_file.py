@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 
 from acidsql.acid import event
 from acidsql.acid.layout import bucket_id_of_original
-from acidsql.acid.values.types import parse_type, spark_ddl
+from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
 from acidsql.errors import FormatError, WriteError
+from acidsql.plan.rows.evolution import storable_type
 from acidsql.storage.files.filesystem import LocalFileSystem
 from acidsql.storage.orc import batches as orc_batches
 from acidsql.storage.orc import event_file as orc_file
@@ -392,6 +393,13 @@ def test_spark_ddl():
     text = "struct<a:char(3),`b.c`:map<varchar(2),timestamp>>"
     assert spark_ddl(text) == "struct<a:string,`b.c`:map<string,timestamp_ntz>>"
     assert spark_ddl("array<timestamp>", timestamp="timestamp") == "array<timestamp>"
+
+
+def test_a_time_zone_is_left_out_of_types_and_not_of_the_names_of_fields():
+    days = HiveType("array", children=(HiveType("timestamp_ltz"),))
+    names = ("timestamp_ltz", "timestamp")
+    kind = HiveType("struct", children=(days, HiveType("int")), names=names)
+    assert storable_type(kind) == "struct<timestamp_ltz:array<timestamp>,timestamp:int>"
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,12 @@ def spark_ddl(hive_type: str | HiveType, timestamp: str = "timestamp_ntz") -> st
     return _type_text(parsed, renamed, _BARE_IN_SPARK)
 
 
+def type_text(hive_type: HiveType, texts_by_kind: dict[str, str]) -> str:
+    """Return Hive's text of a type in which each type of a kind in ``texts_by_kind``, also inside
+    of other types, is that text alone. Names of fields stay as they are."""
+    return _type_text(hive_type, texts_by_kind, _BARE_NAME)
+
+
 def _type_text(node: HiveType, texts_by_kind: dict[str, str], bare: re.Pattern[str]) -> str:
     """Write a type as text. A type whose kind is in ``texts_by_kind`` becomes that text alone,
     without its parameters or parts. Names of fields are in back quotes unless all of the name

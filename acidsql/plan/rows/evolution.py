@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from acidsql.acid.table import PARQUET, Column, Table
 from acidsql.acid.values.evolution import can_widen, keeps_bucket
-from acidsql.acid.values.types import HiveType, parse_type
+from acidsql.acid.values.types import HiveType, parse_type, type_text
 from acidsql.acid.virtual_columns import TYPES
 from acidsql.errors import AnalysisError, FormatError, UnsupportedError
 from acidsql.plan.rows.event_query import Fields, RewriteContext
@@ -297,7 +297,7 @@ def new_column(name: str, kind: HiveType, text: str, place: Span) -> Column:
 def storable_type(kind: HiveType) -> str:
     """Return the column type for a query's type. Spark's TIMESTAMP is stored as a wall clock, also
     inside of other types. Raise FormatError if the type cannot be stored."""
-    return str(parse_type(str(kind).replace("timestamp_ltz", "timestamp")))
+    return str(parse_type(type_text(kind, {"timestamp_ltz": "timestamp"})))
 
 
 def check_fields(column: str, kind: HiveType, text: str, place: Span) -> None:

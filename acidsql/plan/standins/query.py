@@ -279,10 +279,11 @@ class _Draft:
 
     def rewrite(self, slice_references: References, outer_names: Collection[str] = ()) -> Namesakes:
         """Put stand-ins (views that Spark reads instead of tables) into a slice of the text: add
-        the edits and the stand-ins to the draft, and return the slice's relations.
+        the edits and the stand-ins to the draft, and return the slice's relations by their names.
 
-        ``outer_names``: the names of relations outside of the slice that are visible in it, in
-        lower case.
+        DataFrames and calls of ``table_changes`` are replaced, too, and the qualifiers of columns
+        whose relation gets another alias. An alias differs from ``outer_names``: the names of
+        relations outside of the slice that are visible in it, in lower case.
         """
         mentioned_by_block, text = slice_references.virtual_columns_by_block(), self.text
         virtual_by_block: dict[int, list[tuple[Reference, tuple[str, ...]]]] = {}

@@ -25,7 +25,7 @@ from enum import Enum
 
 from acidsql.acid.layout import DEFAULT_PARTITION
 from acidsql.acid.table import Column
-from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
+from acidsql.acid.values.types import HiveType, parse_type, spark_ddl, type_text
 from acidsql.errors import AnalysisError
 from acidsql.plan.values.struct_fields import FieldRules, TypeMismatchError, parts_of, shown_path
 from acidsql.sql.text.tokens import Span
@@ -462,11 +462,6 @@ def _same_for_storage(source: HiveType, target: HiveType) -> bool:
 
 
 def _spark_type_name(value_type: HiveType) -> str:
-    """Return a type's name with Spark's words: ``timestamp_ltz`` is TIMESTAMP, and ``timestamp`` is
-    TIMESTAMP_NTZ."""
-    return (
-        str(value_type)
-        .replace("timestamp_ltz", "\0")
-        .replace("timestamp", "timestamp_ntz")
-        .replace("\0", "timestamp")
-    )
+    """Return the text of a type for an error, in lower case: ``timestamp_ltz`` is ``timestamp``,
+    and ``timestamp`` is ``timestamp_ntz``, also inside of other types."""
+    return type_text(value_type, {"timestamp_ltz": "timestamp", "timestamp": "timestamp_ntz"})

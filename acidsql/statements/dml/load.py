@@ -283,17 +283,21 @@ class LoadStatements(Family):
 
 
 def absolute_path(statement: LoadData, text: str, table: Table) -> str:
-    """Return INPATH as an absolute path, without a slash at its end. A local path has no scheme.
+    """Return INPATH as an absolute path, without a slash at its end. A path on a local disk, with
+    LOCAL or without, has no scheme: ``file:`` is removed.
 
     A path without a scheme is in the table's file system or, with LOCAL, in the driver's; a
     relative path with LOCAL begins in this process's working directory. A path with the table's
     scheme, but without a host or bucket, gets the table's.
 
     Raises:
-        AnalysisError: LOCAL with another file system, or a relative path without LOCAL.
+        AnalysisError: LOCAL with another file system, a relative path without LOCAL, an empty path,
+            or a local disk's root.
         FormatError: ``file:`` names another host.
     """
     path = statement.path.rstrip("/")
+    if not path.removeprefix("file:"):  # it would mean the working directory
+        raise _path_error("The path names neither a file nor a directory", statement, text)
     scheme, root = scheme_and_root(path)
     if scheme in ("", "file"):
         path = plain_path(path)

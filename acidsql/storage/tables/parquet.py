@@ -256,8 +256,9 @@ def _has_old_days(reader: pq.ParquetFile) -> bool:
 
 def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
     """Raise FormatError if a DATE column, also one inside of a nested type, has days before
-    1582-10-15, or has no statistics that exclude them. Also raise it if the footer contradicts
-    itself. Called if only Hive's own key says that they are of the hybrid calendar.
+    1582-10-15, or a row group without a minimum and maximum of it, as where all values are NULL.
+    Also raise it if a row group has another physical type than the schema. Called if only Hive's
+    own key says that the days are of the hybrid calendar.
     """
     footer = reader.metadata
     for i in range(footer.num_columns):

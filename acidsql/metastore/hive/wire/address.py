@@ -188,7 +188,7 @@ def _parse_seconds(text: str) -> int:
     """Parse a number of seconds from 1 to 86400, perhaps with an s. Raise SettingError for anything
     else."""
     number = text.removesuffix("s")
-    if not number.isdecimal() or not 0 < int(number) <= _MOST_SECONDS:
+    if not number.isdecimal() or len(number) > 9 or not 0 < int(number) <= _MOST_SECONDS:
         raise _bad_address_error(
             f"timeout='{text}' is not a number of seconds from 1 to {_MOST_SECONDS}"
         )
