@@ -69,7 +69,8 @@ class LastLook:
 
     def still_holds(self, entries: Sequence[CompactionInfo], limits: HistoryLimits) -> bool:
         """Whether a new look would find the same: the limits are the same, no compaction among
-        ``entries`` is new, and no kept age has become too old. False if nothing was kept."""
+        ``entries`` is new, and no kept age has become too old at ``limits.now_ms``. False if
+        nothing was kept."""
         due_ms, known_ids = self.history.due_ms, set(self.entries)
         is_new = any(compaction.id not in known_ids for compaction in entries)
         return (

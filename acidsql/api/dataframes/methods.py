@@ -294,8 +294,8 @@ def _column_definitions(fields: Sequence[T.StructField]) -> str:
 
 
 def _column_definition(field: T.StructField) -> str:
-    """Return a column's definition in CREATE TABLE, with NOT NULL and COMMENT. TIMESTAMP becomes a
-    wall clock, Hive's TIMESTAMP."""
+    """Return a column's definition in CREATE TABLE, with NOT NULL and COMMENT, and with Hive's name
+    of the type. Spark's TIMESTAMP and TIMESTAMP_NTZ are both TIMESTAMP there, a wall clock."""
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
     comment_clause = "" if comment is None else f" COMMENT {_string_literal(comment)}"

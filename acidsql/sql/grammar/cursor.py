@@ -230,8 +230,9 @@ class Cursor:
             self._skip_token_or_group()
 
     def skip_ctes(self) -> bool:
-        """Move past ``WITH a [(…)] [AS] (…), …`` and return True. Return False, with the cursor
-        somewhere inside, if the tokens do not have this form."""
+        """Move past ``WITH [RECURSIVE] a [(…)] [MAX RECURSION LEVEL n] [AS] (…), …`` and return
+        True. Return False, with the cursor somewhere inside, if the tokens behind WITH do not have
+        this form. Raise SqlSyntaxError if the cursor is not at WITH."""
         self.expect("WITH")
         if self.is_at("RECURSIVE") and self.peek().is_name:
             self.take()

@@ -99,7 +99,8 @@ def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]
 
 
 def _change_of_row(row: Row[Any]) -> RecordedChange:
-    """Make the change of a row of WRITE_SET."""
+    """Make the change of a row of WRITE_SET that is joined with TXN_TO_WRITE_ID, which has its
+    write id."""
     return RecordedChange(
         row.WS_DATABASE,
         row.WS_TABLE,
