@@ -129,9 +129,8 @@ class HiveStreams:
             log.warning("Entries of the ledger of streams could not be forgotten: %s", error)
 
     def _forget_noted(self, noted: NotedEntry, pauses_s: Sequence[float] | None = None) -> bool:
-        """Delete an entry, in a transaction that locks it; return False if another session was
-        faster. Raise LockTimeoutError if others still hold it after the pauses, by default a
-        minute."""
+        """Delete an entry, in a transaction that locks it; return False if it is gone already.
+        Raise LockTimeoutError if others still hold it after the pauses, by default a minute."""
         with self._with_entry_locked(
             noted.view, replace(noted.entry.batch, run_id=""), pauses_s
         ) as own:

@@ -163,8 +163,8 @@ def _records(
     *extra_columns: str,
 ) -> Text:
     """Compose a query with one row for each record: the ``extra_columns``, the values of keys and
-    columns, unconverted, and the conditions: whether it deletes, whether it truncates (false
-    without the clause). The names are reserved ones.
+    columns, unconverted, and the conditions as they are written, which may be NULL: whether
+    it deletes, whether it truncates (false without the clause). The names are reserved ones.
 
     The order value is the last column, unless columns of the target hold it.
     """

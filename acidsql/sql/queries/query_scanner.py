@@ -284,9 +284,9 @@ class QueryScanner(Lookahead):
         """Scan ``[AS] x [(a, b)]``. Return the index after it; ``i`` itself without an alias. Names
         of columns behind a table's alias are an obstacle, which is noted in ``doubts``.
 
-        ``relation``: the table that gets the alias; None for another relation, whose alias is only
-        noted as a qualifier. ``has_list``: brackets after the alias belong to the alias. ``doubt``:
-        the name of the obstacle that any alias is here; "" for none.
+        ``relation``: the table whose ``alias`` is set; None for another relation, whose alias goes
+        into ``qualifiers``. ``has_list``: brackets after the alias belong to the alias. ``doubt``:
+        the obstacle that any alias is here, which is noted in the place of the other; "" for none.
         """
         token = self.tokens[i]
         if self._word(i) == "AS" and self.tokens[i + 1].is_name:
