@@ -9,7 +9,8 @@ leaves out:
   runs one in ``n`` of a module's rotating tests, so that all have run after ``n`` days.
 - ``rotating(n, whole=True)``: its module needs something that takes long to start, such as a
   server. All its rotating tests run on one day in ``n``.
-- ``every_day``: it is neither, although its class or module is.
+- ``every_day``: it is neither, although its class or module is. So is each test that a mutant of
+  ``tests/mutants`` names by itself, so that the tests of a day kill what all tests kill.
 
 ``TURNS`` and ``WHOLE`` have modules all of whose tests rotate. A test whose file is named on the
 command line always runs.
@@ -18,6 +19,7 @@ command line always runs.
 from __future__ import annotations
 
 import os
+import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Iterable
@@ -75,16 +77,33 @@ def choose_tests(config: pytest.Config, items: list[pytest.Item]) -> None:
     if choice == "all":
         return
     named_files = set() if choice == "day" else _named_files(config.args)
-    numbers: Counter[tuple[Path, int]] = Counter()
+    killers, numbers = _killers(), Counter[tuple[Path, int]]()
     chosen, left_out = [], []
     for item in items:
-        is_chosen = item.path in named_files or item.get_closest_marker("every_day") is not None
+        is_chosen = (
+            item.path in named_files
+            or item.get_closest_marker("every_day") is not None
+            or not killers.isdisjoint(
+                {(item.path, item.name), (item.path, getattr(item, "originalname", ""))}
+            )
+        )
         if not is_chosen and item.get_closest_marker("rare") is None:
             is_chosen = _is_turn_of(item, numbers)
         (chosen if is_chosen else left_out).append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = chosen
+
+
+def _killers() -> set[tuple[Path, str]]:
+    """The tests that mutants name by themselves: file, and function with or without ``[case]``."""
+    names = (
+        name.split("::")
+        for path in HERE.glob("mutants/*.toml")
+        for mutant in tomllib.loads(path.read_text())["mutant"]
+        for name in mutant["tests"]
+    )
+    return {(HERE.parent / file, function) for file, *rest in names for function in rest[-1:]}
 
 
 def _is_turn_of(item: pytest.Item, numbers: Counter[tuple[Path, int]]) -> bool:
