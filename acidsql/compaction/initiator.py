@@ -153,8 +153,9 @@ class Initiator:
         return self._queue(table, candidate, decision)
 
     def preview_check(self, table: Table, candidate: Candidate) -> Decision:
-        """Return the decision that ``check`` would make now, or the error as a decision without a
-        type. Nothing is queued or noted; what is queued already does not count."""
+        """Return the decision that ``check`` would make now; one without a type if there is an
+        error, or the last compactions failed too often. Nothing is queued or noted; what is queued
+        already does not count."""
         try:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:

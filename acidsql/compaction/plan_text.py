@@ -24,7 +24,9 @@ def plan_text(
     state: AcidState,
     write_ids: ValidWriteIdList,
 ) -> str:
-    """Return the text that describes a compaction, in several lines.
+    """Return the text that describes a compaction, in several lines: its type and place, the lowest
+    open write id if there is one, what it reads, merges, drops, writes and frees (or that there is
+    nothing to merge), and the directories that are obsolete or aborted already.
 
     Args:
         table: The table.

@@ -116,8 +116,9 @@ class Service:
                 self._tell_once(step.__name__, error)
 
     def _tell_once(self, step: str, error: Exception) -> None:
-        """Log why a step failed, unless some step failed with the same message in the last round:
-        the metastore may be away for days. Nothing is logged after ``end``."""
+        """Log why a step failed, unless this or another step has failed with the same message, in
+        this round too, and not succeeded since: the metastore may be away for days. The message is
+        remembered. Nothing is logged after ``end``."""
         if self._ended.is_set():
             return
         if str(error) not in self._failed.values():

@@ -395,7 +395,9 @@ class _Rows:
         self._noted.note("WRONG_BUCKET_ID", wrong, keys, f"{{}} is not of bucket {bucket}.")
 
     def _note_wrong_operations(self, operations: npt.NDArray[np.int32], keys: list[Int64s]) -> None:
-        """Note insert events in a delete delta, and other events than inserts elsewhere."""
+        """Note events that are no deletes in a delete delta, and events that are no inserts
+        elsewhere.
+        """
         is_delete = self._kind is DirectoryKind.DELETE_DELTA
         operation = event.DELETE if is_delete else event.INSERT
         operation_name = "delete" if is_delete else "insert"

@@ -130,8 +130,8 @@ def real_location(location: str) -> str:
     """Return the real path of a location: absolute, without links. Locations are stored in this
     form.
 
-    A scheme ``file:`` stays, without a host. For a location that is not on this machine, return the
-    normal form of the text: without ``..``, ``//`` and a ``/`` at the end.
+    A scheme ``file:`` stays, in lower case and without a host. For a location that is not on this
+    machine, return the normal form of the text: without ``..``, ``//`` and a ``/`` at the end.
     """
     if not is_local(location):
         return normal(location)

@@ -102,8 +102,8 @@ class FoldSpec:
 def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Record]:
     """Merge the files of a fold, write the events that remain into new files of the staging
     directory, and return a record for each: at most one of kind ``insert`` and one of kind
-    ``delete``, which only a minor fold writes. None if no events remain. After an error the files
-    are only closed: whoever removes the staging directory deletes them.
+    ``delete``, which only a minor fold writes; an empty list if no events remain. After an error
+    the files are only closed: whoever removes the staging directory deletes them.
 
     Raises:
         FormatError: The files break Hive's rules: they are not sorted, or have rows of another

@@ -59,8 +59,8 @@ def cast_values(
 
 def _as_text(array: pa.Array) -> pa.Array:
     """Convert values to texts as Hive shows them: TRUE or FALSE, a FLOAT or DOUBLE as Java writes
-    it (NaN becomes NULL), a DECIMAL without zeros at the end of its fraction, days and timestamps;
-    other types as Arrow casts them.
+    the DOUBLE of its value (so the FLOAT 0.1 has 17 digits; NaN becomes NULL), a DECIMAL without
+    zeros at the end of its fraction, days and timestamps; other types as Arrow casts them.
     """
     kind = array.type
     if pa.types.is_boolean(kind):

@@ -59,6 +59,7 @@ def check_stripes(
     Raises:
         FormatError: A stripe is damaged. The error has the ``offset`` of the damage, or else of the
             stripe.
+        Exception: A codec's own error for damaged bytes; see ``damage.naming_damage``.
     """
     for stripe in footer.stripes:
         try:
@@ -139,8 +140,9 @@ def _check_texts(
 
 
 def _check_index(data: bytes, compression: int, begin: int) -> None:
-    """Raise FormatError if an index of a stripe cannot be decompressed, or is no sequence of
-    protobuf fields. ``begin``: its position in the file, for the error.
+    """Raise FormatError if an index of a stripe has a chunk that is cut short, or is no sequence of
+    protobuf fields; a codec's own error for damaged bytes passes. ``begin``: its position in the
+    file, for the error.
     """
     try:
         for _ in decode_fields(decompress(data, compression)):

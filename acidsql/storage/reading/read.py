@@ -184,7 +184,8 @@ def read(
             default, the columns of the newest file.
         partitioned_by: The partition columns, in the same forms.
         insert_only: The table has ``transactional_properties=insert_only``.
-        file_format: Of an insert-only table: ``orc``, ``parquet`` or ``text``; others are ORC.
+        file_format: ``orc``, ``parquet`` or ``text``; ignored without ``insert_only``: then the
+            files are ORC.
         valid_write_ids: The snapshot in Hive's form, ``db.t:highWaterMark:minOpen:open:aborted``;
             by default, everything is visible.
         valid_txns: The valid transactions in Hive's form, ``highWaterMark:minOpen:open:aborted``.

@@ -430,7 +430,7 @@ def _paths(files: Sequence[EventFile]) -> list[str]:
 
 def _visible_events_sql(request: Scan, listings: Sequence[Listing], operation: int) -> str:
     """Return SQL of the filter that keeps the visible events of one kind: deletes for DELETE, all
-    others for INSERT.
+    others for INSERT. An event whose operation is NULL is of either kind.
 
     The filter references all six event columns (I8) in a way that Spark cannot push down. If a
     listing has invisible events (``needs_filter``), it drops those of invisible write ids (I1). The

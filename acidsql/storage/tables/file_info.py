@@ -144,7 +144,8 @@ def row_count_and_problem(
         file: The file's name; None for a directory without files.
         path: Its path.
         length: Its committed bytes; None for the whole file.
-        kind: The kind of ``FoundFile``. Litter has no problem if it is of another format.
+        kind: The kind of ``FoundFile``. Litter has no problem if it is damaged or of another
+            format.
         problem: A problem that is known already: then the file is not opened.
     """
     if file is None or problem is not None:

@@ -62,6 +62,7 @@ def check_chunks(read_at: Callable[[int, int], bytes], begin: int, end: int, kin
     Raises:
         FormatError: A chunk is cut short, or has no bytes, stored or decompressed. ORC's C++ reads
             behind an empty chunk's end.
+        Exception: The codec's own error for a damaged chunk of up to 32 bytes.
     """
     at, count = begin if kind != NO_COMPRESSION else end, 0
     while at < end:

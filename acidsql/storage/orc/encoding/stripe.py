@@ -87,7 +87,8 @@ class StripeFooter:
         """Decompress and decode a stripe's footer from its bytes in the file. The offset of a
         stream is the sum of the lengths before it.
 
-        ``compression_kind``: CompressionKind. Raises FormatError if the bytes are damaged.
+        ``compression_kind``: CompressionKind. Raises FormatError if the bytes are damaged, or the
+        codec's own error (``damage.naming_damage``).
         """
         streams, encodings, zone, at = list[Stream](), list[bool](), "", 0
         for number, value in decode_fields(decompress(stored, compression_kind)):

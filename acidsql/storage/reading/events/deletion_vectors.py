@@ -345,7 +345,7 @@ def _parts(pages: _Ints, modulus: int) -> list[_PageNumberPart]:
 
 def _page_index(pages: _Ints, modulus: int | None) -> _Index | None:
     """Return the index of these pages; None if it would have too many numbers, or there is no
-    modulus.
+    modulus. Without pages it has no numbers, and its SQL is ``true``.
 
     A part that no page has leads to a page without bits, which is the first one. Spark sends an
     array anew for each time that the SQL names it, so the SQL names the words once. Most rows need

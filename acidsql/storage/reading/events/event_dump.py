@@ -34,7 +34,8 @@ def dump_events(spark: SparkSession, path: str) -> DataFrame:
             counts.
 
     Raises:
-        FormatError: There is no such file or directory, or its first file has no events.
+        FormatError: The path is of another kind, there is no bucket file with bytes, or the first
+            one lacks the event columns.
     """
     path = path.rstrip("/")
     fs = filesystem_for(path)

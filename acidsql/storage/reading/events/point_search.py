@@ -138,6 +138,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
 
     Raises:
         SnapshotTooOldError: A file is gone.
+        UnsupportedError: Values of a file cannot be read as the column's present type.
     """
     rows, size, gives_up = 0, 0, False
 
@@ -184,7 +185,8 @@ def _row_schema(table: Table, ordinals: Iterable[int]) -> RowSchema:
 
 def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
     """Return the live rows found in a file, a table for each stripe; None if Spark must search
-    instead, also if the file is damaged. Raises SnapshotTooOldError.
+    instead, also if the file is damaged. Raises SnapshotTooOldError, and UnsupportedError as
+    ``conform`` does.
     """
     path, tables = str(read.path), list[pa.Table]()
     try:

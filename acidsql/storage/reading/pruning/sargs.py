@@ -45,12 +45,13 @@ def read_options(
     spark: SparkSession, table: Table, names: Sequence[str], condition: Predicate
 ) -> dict[str, str]:
     """Return options of an ORC read that skip data by a condition; empty if nothing can be skipped,
-    or Spark gives no access to its JVM.
+    Spark gives no access to its JVM, or a call to the JVM fails.
 
     Args:
         spark: The session.
         table: The table.
-        names: The names that the files have for the table's columns.
+        names: The names that the files have for the table's columns. Terms about a column that the
+            files have under another name are not used.
         condition: A predicate that holds for every row that matters.
     """
     unrenamed = [

@@ -31,7 +31,8 @@ def source_predicate(
     most: int = VALUES_MAX,
 ) -> Predicate:
     """Return a predicate on columns of the target that holds for every target row with a source
-    row; ANYTHING if the values tell nothing or are too many.
+    row: that each column, by itself, has one of the values of its source's column. ANYTHING if the
+    values tell nothing or are too many.
 
     A job reads the source, unless the driver has its rows.
 

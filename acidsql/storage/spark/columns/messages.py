@@ -62,8 +62,8 @@ class ColumnMessages(ColumnSql):
         return self._no_sql(part.WhichOneof("expr_type"))
 
     def _parse(self, text: str) -> None:
-        """Let the server parse an expression. Raises ParseException if it cannot; names of columns
-        that it does not know are no error.
+        """Let the server parse an expression. Raises ParseException if it cannot; any other
+        AnalysisException, as for a column that it does not know, is ignored.
         """
         try:
             _ = self._spark.range(0).select(F.expr(text)).schema
@@ -97,9 +97,10 @@ class ColumnMessages(ColumnSql):
         return self._node_sql(message.expr)
 
     def _unresolved_attribute(self, message: Any) -> str:
-        """Return the SQL of a column by its name, each part quoted. Raises UnsupportedError for a
-        metadata column, and AnalysisError for one of a DataFrame that the statement does not read,
-        and for a name with an empty part.
+        """Return the SQL of a column by its name, each part quoted; of a DataFrame's own column
+        (``df["id"]``) with the source's name before it, as ``_column_of_frame`` does. Raises
+        UnsupportedError for a metadata column, and AnalysisError for one of a DataFrame that the
+        statement does not read, and for a name with an empty part.
         """
         if message.HasField("plan_id"):
             return self._column_of_frame(message.unparsed_identifier, message.plan_id)

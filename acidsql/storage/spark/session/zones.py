@@ -53,7 +53,8 @@ def _servers_offset(spark: SparkSession) -> int | None:
 
 def fixed_offset(zone: str) -> int | None:
     """Return the offset from UTC, in microseconds, of a time zone by Java's name, as ``Etc/UTC`` or
-    ``GMT+02:00``; None if it may depend on the date.
+    ``GMT+02:00``; None for a name of any other form (``Etc/GMT+2``, too), as the offset may depend
+    on the date.
     """
     offset_match = _OFFSET.fullmatch(zone)
     if offset_match is None:
