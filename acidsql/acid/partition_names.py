@@ -46,7 +46,8 @@ class PartitionNames:
     ) -> PartitionNames:
         """Make the names for a table that has these directories. ``existing`` of the result has an
         entry for each value of a directory in ``doubtful``, even if the name turns out to be
-        canonical.
+        canonical. Each entry begins with the canonical name, unless this directory is missing and
+        queries read the value in another one.
 
         Args:
             columns: The partition columns.

@@ -112,8 +112,9 @@ def directory_of(path: str) -> str:
 
 def normal(location: str) -> str:
     """Return the normal form of a path: ``.`` and ``..`` are resolved, ``//`` is ``/``, and a ``/``
-    at the end and ``file:`` with its host, whichever it is, are removed. Any other scheme and host
-    stay as they are, a scheme without a host in lower case."""
+    at the end is removed, but not that of a whole file system. ``file:`` stays and loses its host,
+    whichever it is: ``file:/a``. Any other scheme and host stay as they are; a scheme without a
+    host becomes ``hdfs:/a``, in lower case."""
     scheme, root = scheme_and_root(location)
     if scheme == "file":
         root = ""

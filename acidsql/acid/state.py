@@ -216,9 +216,10 @@ def _sort_base(
     """Put a base into the list to which it belongs. The newest usable one, by its write id and then
     its ``_v`` number, stays in ``sorted_children.base``; other usable ones are obsolete.
 
-    A compacted base that the snapshot cannot use is unusable, one with events newer than ``since``
-    is folded. The base of an INSERT OVERWRITE is aborted with its write id; if the snapshot does
-    not see it, it goes into no list.
+    A base of original files alone (``ORIGINALS_BASE``) is always usable. A compacted base that the
+    snapshot cannot use is unusable, one with events newer than ``since`` is folded. The base of an
+    INSERT OVERWRITE is aborted with its write id; if the snapshot does not see it, it goes into no
+    list.
     """
     compacted = is_compacted or base.visibility_txn_id > 0
     if not compacted and write_ids.is_aborted(base.min_write_id):

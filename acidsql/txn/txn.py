@@ -253,6 +253,8 @@ class Txn:
                 transaction now. This transaction is still open.
             WriteConflictError: Another transaction committed a change to the same thing first.
                 This transaction is still open, unless the error says that it has ``ended``.
+            StreamError, CatalogError: The store refuses what ``commit`` names. This transaction is
+                still open.
             CommitUnknownError: Nobody knows now whether the transaction is committed. Ask
                 ``TxnStore.txn_state`` for its number later.
             MetastoreError: The store did not commit. The transaction is still open.

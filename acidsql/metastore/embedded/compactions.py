@@ -363,8 +363,8 @@ class EmbeddedCompactions:
 
 
 def _database_time(connection: Connection) -> datetime:
-    """Return the database's time in its own time zone, without a zone, as in CTC_TIMESTAMP. It is
-    not the store's clock."""
+    """Return the database's time, without a zone, as in CTC_TIMESTAMP: UTC on SQLite, elsewhere the
+    time in the connection's time zone. It is not the store's clock."""
     is_sqlite = connection.dialect.name == "sqlite"
     clock = func.current_timestamp() if is_sqlite else func.localtimestamp()
     now: datetime = connection.execute(select(type_coerce(clock, DateTime))).scalar_one()
@@ -372,8 +372,9 @@ def _database_time(connection: Connection) -> datetime:
 
 
 def _is_for_pool(pool: str | None, pool_timeout_ms: int | None, now_ms: int) -> ColumnElement[bool]:
-    """Make the condition that a worker of this pool may take an entry. Without a pool, it may also
-    take what has waited in any pool for longer than the time-out."""
+    """Make the condition that a worker of this pool may take an entry. The case of the pool's name
+    does not count. Without a pool, a worker takes entries without one and, unless the time-out is
+    None, what has waited in any pool for longer than the time-out."""
     if pool is not None:
         return CQ.CQ_POOL_NAME == compaction_rows.pool_name(pool)
     of_none = CQ.CQ_POOL_NAME.is_(None)

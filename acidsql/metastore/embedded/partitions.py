@@ -102,8 +102,8 @@ def _insert_partitions(connection: Connection, table_id: int, new: Mapping[str, 
 
 
 def _name_of_partition(name: TableName, keys: Sequence[str], values: PartitionValues) -> str:
-    """Return the name ``p1=a/p2=1``. Raise CatalogError if the values do not fit the partition
-    columns, or the table has none."""
+    """Return the name ``p1=a/p2=1``. Raise CatalogError if there are more or fewer values than
+    partition columns, or the table has none. Types are not looked at."""
     if not keys or len(keys) != len(values):
         raise CatalogError(
             f"The table '{name}' is partitioned by ({', '.join(keys)}); {values} does not fit.",

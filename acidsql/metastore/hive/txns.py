@@ -224,7 +224,7 @@ class HiveTxns:
         """Abort a transaction. One of this session also loses its locks, what it told about numbers
         of rows is taken back, and it is forgotten. The reason ``ABORT TRANSACTIONS`` is told to the
         server as a statement's, any other one as a rollback. Raise TxnError if the server says that
-        it has ended."""
+        it has ended; then it is not forgotten, only its locks are given up."""
         code = _BY_STATEMENT if reason == "ABORT TRANSACTIONS" else ROLLED_BACK
         own = self._server.own_txns.get(txn_id)
         if own is not None and own.reported_row_counts:

@@ -136,8 +136,8 @@ class HiveWorkers:
     def compacted(self, txn_id: int, compaction: Compacted) -> Iterator[None]:
         """Mark an entry as compacted before the block, which must do nothing but commit; forget it
         afterwards. If the block's error says that it has not committed, the entry is marked as
-        failed, with the error's text; after a MetastoreError, which leaves that open, the mark
-        stays.
+        failed, with the error's text, and forgotten; after a MetastoreError, which leaves that
+        open, the mark stays, and the entry is remembered.
 
         Raises:
             TxnError: COMPACTION_LOST: the entry is not this worker's any more.

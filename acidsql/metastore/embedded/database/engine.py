@@ -127,9 +127,9 @@ class Store:
 
     @contextmanager
     def _begin(self, statements: Sequence[str], *, writes: bool = False) -> Iterator[Connection]:
-        """Run a block in a store transaction that begins with these statements. Errors of the
-        database become MetastoreError; after a lost COMMIT it says that the changes may have
-        happened."""
+        """Run a block in a store transaction that begins with these statements. SQLAlchemy's errors
+        become MetastoreError, all others pass. If COMMIT itself fails, and the block ``writes``,
+        the error says that the changes may have happened."""
         unknown = False
         try:
             with self._connect() as connection, connection.begin():
@@ -141,7 +141,8 @@ class Store:
             raise self._store_error(error, unknown=unknown) from error
 
     def _connect(self) -> Connection:
-        """Take a connection from the pool. Raise MetastoreError if the URL's options are wrong."""
+        """Take a connection from the pool, in a forked process from a new one. Raise MetastoreError
+        if the URL's options are wrong; SQLAlchemy's errors pass."""
         self._leave_parents_connections()
         try:
             return self.engine.connect()
@@ -159,7 +160,8 @@ class Store:
 
     def _execute_opening_statement(self, connection: Connection, statement: str) -> None:
         """Run a statement that begins a store transaction. If it returns rows, it asks for a lock:
-        raise MetastoreError if the first value is false, as the lock was not granted."""
+        raise MetastoreError if the first value is false, 0 or NULL, or there is no row, as the lock
+        was not granted."""
         result = connection.exec_driver_sql(statement)
         if result.returns_rows and not result.scalar():
             raise MetastoreError(

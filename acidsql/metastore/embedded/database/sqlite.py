@@ -62,7 +62,7 @@ def _open_sqlite(url: str, busy_timeout_ms: int) -> Engine:
 
 def _use_wal(connection: sqlite3.Connection, busy_timeout_ms: int) -> None:
     """Switch to write-ahead logging. While others lock the file, try again until the time-out, then
-    raise OperationalError.
+    raise OperationalError. Any other error is raised at once.
 
     SQLite's own time-out does not apply to a change of the mode. If the file system does not allow
     the mode, the old one stays.

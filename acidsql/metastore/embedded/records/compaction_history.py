@@ -25,8 +25,8 @@ CC = COMPLETED_COMPACTIONS.c
 
 def outdated_entries(connection: Connection, keep: HistoryRetention, now_ms: int) -> list[int]:
     """Return the numbers of the entries of the history that ``keep`` does not keep: of each table
-    or partition those beyond the newest ones of their state, and unsuccessful ones that are too old
-    and were followed by a success."""
+    or partition those beyond the newest ones of their state, and unsuccessful ones that ended
+    longer ago than the time-out and were followed by a success."""
     place = (CC.CC_DATABASE, CC.CC_TABLE, CC.CC_PARTITION)
     query = select(*place, CC.CC_ID, CC.CC_STATE, CC.CC_TYPE, CC.CC_END)
     rows = connection.execute(query.order_by(*place, CC.CC_ID.desc()))

@@ -75,7 +75,7 @@ def new_entry_values(
 ) -> dict[str, Any]:
     """Use up the next number of an entry, and return the values of a new one: column with
     ``prefix`` → value. The caller adds state and times, and inserts the row. The requester, the
-    pool and the message are cut to the columns' widths."""
+    pool (in lower case) and the message are cut to the columns' widths."""
     values = {
         "ID": next_number(connection, NEXT_COMPACTION_QUEUE_ID),
         "DATABASE": request.table.database,

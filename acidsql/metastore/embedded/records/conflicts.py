@@ -81,8 +81,9 @@ def _committed_since(
 
 
 def _rivals(rows: Sequence[Row[Any]], snapshot: ValidTxnList) -> Iterator[Rival]:
-    """Yield each transaction of these rows of WRITE_SET that the snapshot does not see, once, with
-    all of its changes among them."""
+    """Yield each transaction that the snapshot does not see, once, with all of its changes among
+    these rows. They are rows of WRITE_SET, joined with TXNS and TXN_TO_WRITE_ID
+    (``_committed_since``)."""
     by_txn: dict[int, list[Row[Any]]] = {}
     for row in rows:
         by_txn.setdefault(row.WS_TXNID, []).append(row)

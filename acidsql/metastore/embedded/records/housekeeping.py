@@ -97,8 +97,8 @@ def note(connection: Connection, now_ms: int) -> None:
 
 def forget(connection: Connection, now_ms: int, retention_ms: int) -> None:
     """Delete the rows of transactions, write ids, write sets and versions that no open or future
-    transaction can need. Rows of ended transactions and versions are kept for at least
-    ``retention_ms``."""
+    transaction can need. Rows of ended transactions are kept for at least ``retention_ms`` from
+    their last heartbeat on, versions from their commit on."""
     lowest_writer, mark = _bounds(connection)
     _forget_write_set(connection, lowest_writer, mark)
     _forget_write_ids(connection, mark)

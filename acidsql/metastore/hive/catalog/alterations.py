@@ -52,9 +52,10 @@ class HiveAlterations:
         txn_id: int | None = None,
     ) -> None:
         """Change the parts of an ACID table that are given (its partitions get new columns, too);
-        if ``constraints`` are, change only these. A change of columns that were there has a write
-        id of its own. Raise CatalogError if there is no such ACID table, or a column would be there
-        twice; raise UnsupportedError for other columns of a table with a CHECK."""
+        if ``constraints`` are, change only these. Properties are unset before others are set. A
+        change of columns that were there has a write id of its own. Raise CatalogError if there is
+        no such ACID table, or a column would be there twice; raise UnsupportedError for other
+        columns of a table with a CHECK."""
         self._numbers.need_open(txn_id)
         raw = self._raw_tables.need(name)
         is_acid = convert.is_transactional(raw)

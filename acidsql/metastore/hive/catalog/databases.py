@@ -90,7 +90,7 @@ class HiveDatabases:
         set_properties: Mapping[str, str] | None = None,
         unset_properties: Sequence[str] = (),
     ) -> None:
-        """Set and unset DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND."""
+        """Unset, then set DBPROPERTIES; the others stay. Raise CatalogError SCHEMA_NOT_FOUND."""
         if self.get_database(name) is None:
             raise no_database(name)
         raw = self._raw_database(name)

@@ -43,6 +43,7 @@ class HiveForeign:
         Raises:
             UnsupportedError: The server's word for NULL in names of partitions is not the usual
                 one.
+            CatalogError: The table has gone.
         """
         name = table.name
         if table.table is None or not table.table.partition_columns:
@@ -64,9 +65,11 @@ class HiveForeign:
     def make_transactional(
         self, name: TableName, rows: Mapping[str, int], *, txn_id: int | None = None
     ) -> None:
-        """Make a full-ACID table of a plain one: change its properties, and the numbers of rows to
-        ``rows`` (by directory). A partition that ``rows`` lacks, and a partitioned table itself,
-        get no number. The server lets the table's write ids begin above 10,000,000.
+        """Make a full-ACID table of a plain one: change its properties (those of external tables
+        go), its type to that of a managed table, and the numbers of rows to ``rows`` (by
+        directory). A partition that ``rows`` lacks, and a partitioned table itself, get no number.
+        The server lets the table's write ids begin above 10,000,000. Raise CatalogError if there is
+        no such table.
 
         Hive adds to the numbers of rows of an ACID table, and believes them after its next
         compaction. Those of a plain table may be wrong or missing, because nobody has told the

@@ -51,7 +51,8 @@ class HiveHistory:
         the reader of the log knows where it began.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError: The transaction has ended.
+            TxnAbortedError, NoSuchTxnError: The transaction has ended. The server is asked only if
+                this session does not know the transaction, or if its log tells changes.
             SnapshotTooOldError: The server has deleted entries of its log.
         """
         own = self._server.own_txns.get(txn_id)

@@ -77,8 +77,9 @@ class HiveTables:
         """Return the ACID table in a struct of the server; None if it was dropped in the meantime.
         Over Hive 3 it has ZLIB unless it names another compression.
 
-        Cached constraints are used if they have the identity of this table. A caller that holds a
-        lock passes none: another thread may have cached an answer from before the lock.
+        Cached constraints are used if they have the identity of this table. Otherwise the server is
+        asked, and its answer is cached. A caller that holds a lock passes none: another thread may
+        have cached an answer from before the lock.
 
         Raises:
             UnsupportedError: Its files are neither ORC nor Parquet.

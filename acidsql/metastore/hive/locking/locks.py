@@ -70,8 +70,9 @@ class HiveLocks:
     ) -> LockResponse:
         """Note all components, and request locks for those that the transaction's earlier locks do
         not cover; if there are none, answer lock 0 and ACQUIRED without a request. An overwrite
-        becomes EXCLUSIVE; the server is told that all of them only read. Raise TxnAbortedError or
-        NoSuchTxnError if the transaction has ended."""
+        becomes EXCLUSIVE; the server is told that all of them only read. Unless ``agent_info`` is
+        None, it becomes the transaction's statement. ``session`` must be None: sessions hold no
+        locks here. Raise TxnAbortedError or NoSuchTxnError if the transaction has ended."""
         assert session is None, "no session holds locks here: keeps_session_locks"
         own = self._server.own_txn(txn_id)
         if agent_info is not None:

@@ -73,8 +73,9 @@ class Address:
     @classmethod
     def parse(cls, url: str) -> Address:
         """Parse a URL; what it leaves out gets the defaults of ``Address``. Raises SettingError,
-        which does not show the URL, for an unknown option, a bad value, an ``@``, or a kind of
-        security that does not fit the scheme. The password is not looked for."""
+        which does not show the URL, for an unknown option, a bad value, an ``@`` before the value
+        of an option, or a kind of security that does not fit the scheme. The password is not looked
+        for."""
         scheme, _, rest = url.partition("://")
         scheme = scheme.lower()
         authority, path, query = _split_url(rest)
@@ -105,8 +106,9 @@ class Address:
         )
 
     def secret(self) -> str:
-        """Return the password or token of the environment. Raises SettingError if there is none, or
-        it is no token."""
+        """Return the token of the environment, without white space around it, if ``auth`` is jwt;
+        otherwise the password as it is. Raises SettingError if there is none, or it is no token.
+        """
         if self.auth != "jwt":
             return _from_environment(PASSWORD, "auth=plain asks for a password")
         # Files with a token end with a new line. Python's HTTP refuses one, and shows the token.
@@ -136,8 +138,9 @@ def is_address(url: str) -> bool:
 
 
 def _split_url(rest: str) -> tuple[str, str, str]:
-    """Split what follows ``://`` into hosts, path and query. Raise SettingError if there is an @ in
-    it, before which a password may stand."""
+    """Split what follows ``://`` into hosts, path (without the ``/`` before it) and query. Raise
+    SettingError if there is an @, before which a password may stand, in hosts or path or the name
+    of an option. The value of an option may have one."""
     # ``urlsplit`` shows what it refuses, which may be a password.
     before, _, query = rest.partition("?")
     if "@" in before or any("@" in part.partition("=")[0] for part in query.split("&")):

@@ -90,7 +90,8 @@ class Connection:
 
     def _greet(self, address: Address) -> None:
         """Make a first call, so that there surely is a server that lets the user in, and set
-        ``user``. With SASL opening the connection was enough, and no call is made."""
+        ``user``. With SASL opening the connection was enough, and no call is made. A MetaException,
+        by which the server answers the call, is ignored."""
         principal = principal_of(self._transport)
         self.user = principal.partition("@")[0].partition("/")[0] or user_of(address)
         with suppress(hive.MetaException):  # metastore.execute.setugi=false

@@ -89,8 +89,10 @@ def to_server_location(location: str) -> str:
 
 
 def table_of(raw: Any, constraints: Any) -> Table:
-    """Make the table of a struct of the server. Names and types become lower case. Properties that
-    the server keeps itself, statistics and bonds are not among ``properties``.
+    """Make the table of a struct of the server. Names and types of columns become lower case.
+    Properties that the server keeps itself, the comment, statistics and bonds are not among
+    ``properties``. A NOT NULL that nobody enforces is one of ``constraints``, and its column may be
+    NULL.
 
     Args:
         raw: A ``Table``.
@@ -164,7 +166,8 @@ def view_of(raw: Any) -> Table:
 
 
 def _properties(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties without those that the server keeps itself, statistics and bonds."""
+    """Return the properties without those that the server keeps itself, the table's comment,
+    statistics and bonds."""
     return {
         key: value
         for key, value in parameters.items()

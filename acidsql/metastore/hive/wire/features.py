@@ -57,7 +57,8 @@ def probe(client: Client) -> Features:
 
     Raises:
         MetastoreError: No server answers, or the server does not tell its warehouse.
-        SettingError: The server is older than Hive 3.1.
+        SettingError: The server knows neither the calls of Hive 4 nor those of Hive 3.1, whatever
+            version it tells.
     """
     version = client.call("getVersion")
     # The version's number proves little: vendors have taken Hive 4's calls into 3.1.
@@ -90,7 +91,8 @@ def probe(client: Client) -> Features:
 
 
 def _may_read_log(client: Client) -> bool:
-    """Whether the server keeps a complete notification log that this user may read."""
+    """Whether the server keeps a complete notification log, by its setting of listeners, that this
+    user may read. False, too, if the server cannot be asked."""
     if _LOGS not in _server_setting(client, _LISTENERS, ""):
         return False
     try:

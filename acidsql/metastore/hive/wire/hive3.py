@@ -181,8 +181,9 @@ def _open_txns(client: Client, request: Any) -> Any:
 
 
 def _lock(client: Client, request: Any) -> Any:
-    """Request a lock: EXCL_WRITE as SHARED_WRITE, texts without quotes. Raise CatalogError if a
-    name has a quote or backslash."""
+    """Request a lock: EXCL_WRITE as SHARED_WRITE. In user, host and statement, and in the path that
+    stands for a table where the database's name begins with "(", ``'`` becomes ``"`` and a
+    backslash becomes ``/``. Raise CatalogError if any other name has one of the two."""
     for component in request.component:
         if component.dbname.startswith("("):
             component.tablename = _plain(component.tablename)  # no table, but a path
@@ -264,7 +265,7 @@ def _plain(text: str) -> str:
 
 
 def _need_plain(*texts: str | None) -> None:
-    """Raise CatalogError if a text has a quote or a backslash."""
+    """Raise CatalogError if a text has a single quote or a backslash; None has neither."""
     for text in texts:
         if text is not None and text != _plain(text):
             raise CatalogError(

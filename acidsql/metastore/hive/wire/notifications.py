@@ -70,8 +70,8 @@ def event_changes(event: Any, catalog: str) -> Iterator[LoggedChange]:
 def _changes_of_event(event: Any) -> Iterator[LoggedChange]:
     """Yield the changes of the catalog in an entry: a table that was created or dropped, or whose
     ``table_meaning`` changed (renamed: both names); a database that was dropped; partitions that
-    were dropped or renamed. None for other events. Any error may be raised if the message has
-    another format."""
+    were dropped, or renamed (only the old name). Other events give nothing. Any error may be raised
+    if the message has another format."""
     match event.eventType:
         case "CREATE_TABLE" | "DROP_TABLE":
             yield _logged_change(event.dbName, event.tableName)

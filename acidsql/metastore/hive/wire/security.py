@@ -139,7 +139,8 @@ class _Kerberos(TSaslClientTransport):  # type: ignore[misc]
 
 @contextmanager
 def _kerberos_errors() -> Iterator[None]:
-    """Run a block; errors of Kerberos and pure-sasl become KerberosError, which is Thrift's."""
+    """Run a block; errors of Kerberos and pure-sasl, and any other Exception, become KerberosError,
+    which is Thrift's. TTransportException, OSError and EOFError pass as they are."""
     import kerberos
 
     try:
@@ -244,7 +245,8 @@ def _certificate_advice(address: Address, host: str, error: Any) -> str:
 
 def _tls_advice(_address: Address, _host: str, error: Any) -> str:
     """Return what to do if TLS fails for another reason than the certificate: the server refuses
-    this machine, hangs up, or does not speak TLS."""
+    this machine, hangs up, or does not speak TLS. The other arguments are there because ``_ADVICE``
+    calls all of its functions alike."""
     if "_ALERT_" in (error.reason or ""):  # said in TLS
         return "The server refuses this machine, for the reason that TLS gives here."
     if isinstance(error, ssl.SSLEOFError):  # perhaps the alert came too late
@@ -257,7 +259,7 @@ def _tls_advice(_address: Address, _host: str, error: Any) -> str:
 
 def _http_advice(address: Address, _host: str, error: Any) -> str:
     """Return what to do about a status of HTTP: 401 and 403 are about the token; any other one,
-    about the path."""
+    about the path. ``_host`` is there because ``_ADVICE`` calls all of its functions alike."""
     if error.status not in (401, 403):
         return f"Does the server have metastore.server.thrift.http.path={address.path}?"
     if address.auth == "jwt":

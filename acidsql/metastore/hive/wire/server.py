@@ -61,7 +61,7 @@ class Server:
     def call(self, name: str, *values: Any) -> Any:
         """Call a method of Hive 4 with its arguments, over Hive 3 in its words. Raise the project's
         errors. If the error says that one of an own transaction's two numbers has ended, abort the
-        other one before."""
+        other one before, unless the call itself is ``abort_txn``."""
         try:
             if self.features.is_hive3:
                 return hive3.call(self.client, name, *values)

@@ -9,8 +9,8 @@ from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 
 
 def valid_txns(answer: Any, own: int) -> ValidTxnList:
-    """Make the snapshot of a ``GetOpenTxnsResponse``; the transaction ``own`` is no exception in
-    it, so it sees its own writes.
+    """Make the snapshot of a ``GetOpenTxnsResponse``; the transaction ``own`` is not among the open
+    ones, so it sees its own writes. If it was aborted, it stays among the aborted ones.
 
     Hive's client cuts the list at its own number, and takes it before its locks. acidsql takes it
     under its locks, and must see what the others did for which it has waited.
