@@ -153,7 +153,8 @@ def _implied_predicate(tree: _Tree) -> Predicate:
 
 def _comparison(tree: _Tree) -> Comparison | None:
     """Return the comparison of a column with literals, or with IS NULL, that a condition is; a
-    BOOLEAN column alone is ``= true``. None for any other condition."""
+    BOOLEAN column alone is ``= true``, and ``5 < a`` is ``a > 5``. None for any other condition, as
+    with a literal that is NULL, DOUBLE or TIMESTAMP."""
     if tree.name == "AttributeReference":  # WHERE flag
         return Comparison(_name(tree), "=", (TypedValue("boolean", "true"),))
     if tree.name == "IsNull":

@@ -1,8 +1,8 @@
 """Turns composed text into lazy DataFrames, and Spark's errors into ours.
 
 Stand-ins become temporary views, Spark analyses the text once, and the views are dropped. The
-DataFrame keeps the plans of the views. An error of Spark's becomes one of ours, with a caret in
-the user's text. Only this module of ``plan/`` runs Spark's analysis.
+DataFrame keeps the plans of the views. An error of Spark's analysis becomes one of ours, with a
+caret in the user's text. Only this module of ``plan/`` runs Spark's analysis.
 """
 
 from __future__ import annotations
@@ -325,10 +325,11 @@ def hive_type(kind: T.DataType) -> HiveType:
 
 @contextmanager
 def mapped_errors(text: Text) -> Iterator[None]:
-    """Raise Spark's errors in the ``with`` block as SqlSyntaxError or AnalysisError, with a caret
-    in the user's text.
+    """Raise Spark's errors of parsing and of analysis in the ``with`` block as SqlSyntaxError and
+    AnalysisError, with a caret in the user's text. PySpark does not log them.
 
-    If a job fails, the error of our SQL or our task is raised, as by ``job_errors``.
+    If a job fails, the error of our SQL or our task is raised, as by ``job_errors``. Other errors
+    pass.
     """
     with job_errors():
         try:

@@ -164,7 +164,7 @@ def _records(
 ) -> Text:
     """Compose a query with one row for each record: the ``extra_columns``, the values of keys and
     columns, unconverted, and the conditions as they are written, which may be NULL: whether
-    it deletes, whether it truncates (false without the clause). The names are reserved ones.
+    it deletes, whether it truncates (each false without its rule). The names are reserved ones.
 
     The order value is the last column, unless columns of the target hold it.
     """

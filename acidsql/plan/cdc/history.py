@@ -187,7 +187,8 @@ def _decision_query(
     """Compose the query that decides about each record of the batch's keys (SCD type 2): one row
     for each record, with what is done to the row of the version that it begins (``act``) and in the
     state table (``note``). The columns are those of SCD type 1, then the record's own values ``w0``
-    …. Records about which there is nothing to do or to count are left out."""
+    …. A record is left out if there is nothing to do or to count, and its row is there once at
+    most."""
     table = context.table
     keys = ", ".join(f"k{i}" for i in range(len(rules.keys)))
     new = _new_values(rules, context, order_type)

@@ -229,8 +229,8 @@ def _state_definition(
 ) -> Table:
     """Return the definition of the state table that this statement needs; nothing is created. Its
     columns are the keys, the order value, ``deleted``, ``at``, and with SCD type 2 the values. Its
-    buckets are by the keys, except BINARY ones: as many as the target's, but at least 4. Raise
-    UnsupportedError if its name would be too long."""
+    buckets are by the keys, except BINARY ones: as many as the target's, but at least 4; there are
+    none if all keys are BINARY. Raise UnsupportedError if its name would be too long."""
     target = context.table
     name = cdc.state_name(target.name)
     if not is_name(name.name):

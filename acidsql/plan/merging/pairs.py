@@ -137,9 +137,9 @@ class _Layers:
 
     def target_layer(self, rows: Text) -> Text:
         """Compose the layer over ``rows``: the columns that all layers pass on, the target's old
-        values under its own names, and the columns of the WHEN NOT MATCHED BY SOURCE clauses, in
-        which only the target's columns are in scope. The source's columns, but `PRESENT`, are
-        dropped."""
+        values and virtual columns under their own names, and the columns of the WHEN NOT MATCHED BY
+        SOURCE clauses, in which only the target's columns are in scope. The source's columns, but
+        `PRESENT`, are dropped."""
         target_columns = [
             *(
                 f"{OLD}{i} AS {quote(c.name)}"

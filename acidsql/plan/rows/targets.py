@@ -1,7 +1,8 @@
 """Explains the errors of statements whose target is no ACID table.
 
 Spark may be able to change the rows of a view, or of a table of its own, by means of another
-library. So Spark runs the statement first, and only Spark's error is replaced by a better one.
+library. So Spark runs the statement first, and only an error, Spark's or ours, is replaced by a
+better one.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def refuse_new_location(text: str, is_ours: Callable[[Name], bool], *, double_qu
 
 def _dml_target(text: str, double_quoted: bool) -> Name | None:
     """Return the name after UPDATE, DELETE FROM or MERGE INTO, also behind a WITH clause; None for
-    any other statement."""
+    any other statement, as MERGE WITH SCHEMA EVOLUTION. Raise SqlSyntaxError if no name follows."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if c.is_at("WITH"):
         c.skip_ctes()

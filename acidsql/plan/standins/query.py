@@ -1,10 +1,12 @@
 """Replaces the ACID tables in the user's queries by stand-ins: views that Spark can read.
 
 A view of the metastore is replaced by a stand-in, too: its query, with the tables replaced in turn.
-Only the names of the tables are replaced; the rest stays the user's text. A stand-in has a virtual
-column, as ``row__id``, only if the text names this column. Then every ``*`` gets an EXCEPT that
-leaves the column out. If this is not certain to be right, the statement is refused. This module
-also exports ``standins``' names.
+The names of the tables are replaced, with AS OF and the like behind them, and qualifiers of columns
+where need be; so are DataFrames and calls of ``table_changes``. The rest stays the user's text.
+
+A stand-in has a virtual column, as ``row__id``, only if the text names this column. Then every
+``*`` gets an EXCEPT that leaves the column out. If this is not certain to be right, the statement
+is refused. This module also exports ``standins``' names.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def rewrite(
     text: str, statement: Statement, resolve: Resolve, *, double_quoted: bool = False
 ) -> RewrittenStatement:
     """Find a statement's references to ACID tables, and make a stand-in for each, a view that Spark
-    reads in its place. Nothing is created in Spark.
+    reads in its place; the statement's target gets none here. Nothing is created in Spark.
 
     Args:
         text: The user's statement.
@@ -409,7 +411,7 @@ def no_acid_table_error(name: str, text: str, span: Span) -> AnalysisError:
 
 def _relation_edits(reference: Reference, relation_sql: str, name: str) -> list[Edit]:
     """Return the edits that replace a table by another relation, with the table's alias or, if it
-    has none, ``name``."""
+    has none, ``name``; without an alias where none can stand (``TABLE t``)."""
     edits = [Edit(reference.span.start, reference.span.end, relation_sql)]
     if reference.alias is None and reference.alias_at is not None:
         edits.append(Edit(reference.alias_at, reference.alias_at, f" AS {quote(name)}"))

@@ -152,7 +152,8 @@ def _skip_noise(c: Cursor) -> None:
 
 
 def _refuse_chain(c: Cursor) -> None:
-    """Raise UnsupportedError if AND CHAIN comes next; take AND NO CHAIN. Any other word passes."""
+    """Raise UnsupportedError if AND CHAIN comes next; take AND NO CHAIN. Other words behind AND
+    raise SqlSyntaxError; without AND nothing happens."""
     start = c.index
     if c.accept("AND", "CHAIN"):
         c.refuse("AND CHAIN is not supported: BEGIN the next transaction", c.span_from(start))

@@ -117,8 +117,9 @@ def parse_drop_view(c: Cursor, is_ours: IsOurs) -> DropView | None:
 
 
 def parse_alter_view(c: Cursor, is_ours: IsOurs) -> AlterView | RenameView | None:
-    """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is no view of ACID
-    tables, because Spark runs the statement then.
+    """Parse ``ALTER VIEW v AS query`` or ``… RENAME TO w``; return None if v is neither a view
+    of ACID tables nor an ACID table, because Spark runs the statement then. A table raises no error
+    here.
 
     Raises:
         UnsupportedError: A view of Spark's would get a query of ACID tables; or the clause is SET,

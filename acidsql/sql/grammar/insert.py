@@ -185,8 +185,8 @@ def _refuse_second_clause(c: Cursor) -> None:
 
 
 def _is_at_column_list(c: Cursor) -> bool:
-    """Whether a bracket with nothing but names, dotted or not, comes next. A bracket that ends the
-    statement does not count."""
+    """Whether a bracket with nothing but names, dotted or not, comes next, or an empty one. A
+    bracket that ends the statement does not count."""
     if not c.is_at("("):
         return False
     close, index = c.partner[c.index], c.index + 1

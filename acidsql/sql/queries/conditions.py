@@ -76,7 +76,7 @@ def plain_comparisons(
         For each the name in lower case without its qualifier, ``=``, ``<``, ``<=``, ``>``, ``>=``
         or ``in``, and the literals as text with quotes and sign: integers, ``'…'`` without escapes,
         and ``DATE '…'`` as ``date '…'``. BETWEEN gives two, ``>=`` and ``<=``; ``5 < a`` is ``a >
-        5``. Other terms are left out.
+        5``. Other terms, and IN with more than VALUES_MAX values, are left out.
     """
     by_term = (_plain_comparison(term, qualifiers) for _, term in _placed_terms(text, condition))
     return [
