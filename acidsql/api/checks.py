@@ -74,7 +74,8 @@ class CheckMethods(SessionCore):
             The findings, the worst first; no rows if the table is sound. ``severity`` string:
             error (rows are wrong, lost or unreadable, or will be), warning (something does not
             belong there) or info. ``path`` string, ``finding`` string (a name that stays the same),
-            ``message`` string (what is wrong), ``advice`` string (what to do). At most 1,000.
+            ``message`` string (what is wrong), ``advice`` string (what to do). At most 1,000, and
+            then a row that others were left out.
 
         Raises:
             CatalogError: There is no such table.

@@ -52,8 +52,9 @@ class HealthMethods(SessionCore):
                 string: the reason, as the initiator gives it.
             * ``problem`` string: why something is not known.
 
-            In the row of a whole table, numbers are sums; held_by and oldest_txn are those of the
-            oldest; next and why are those of the largest partition that needs a compaction.
+            In the row of a whole table, numbers are sums (NULL if one is not known); held_by and
+            oldest_txn are those of the oldest; next and why are those of the largest partition that
+            needs a major compaction or, without such a partition, another compaction.
 
         Raises:
             CatalogError: There is no such table or partition.

@@ -158,11 +158,12 @@ def _file_names(directory: str) -> list[str]:
 
 
 def warehouse_location(warehouse: str) -> str:
-    """Return the location of a warehouse, absolute and without links. A relative path is below the
-    current directory of this process. Nothing is created.
+    """Return the location of a warehouse, absolute; a local one, which may begin with ``file:``, is
+    without links. A relative path is below the current directory of this process. Nothing is
+    created.
 
     Raises:
-        SettingError: The text is no path of a directory.
+        SettingError: The text is no path of a directory, or is a whole file system (``/``).
     """
     if not warehouse.strip():
         raise SettingError("warehouse='' names no directory.", name="warehouse")

@@ -95,7 +95,7 @@ def _health_line(health: Health) -> str:
     """Return a row as a line of text, ``p=1: 1,204 rows, 0 deleted, 3.2 MB in 3 files · …``, with
     the problem in the place of rows that are not known. Behind the dots follow, each only if there
     is such a thing: the deltas and their part of the bytes, the obsolete bytes and what keeps them,
-    the next compaction and why."""
+    the next compaction and why; ``next: nothing`` and why, if none is due."""
     if health.rows is None or health.deleted_rows is None:
         facts = [f"{_row_name(health)}: {health.problem or 'its rows are not known'}"]
     else:

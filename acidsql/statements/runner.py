@@ -105,8 +105,9 @@ class Runner:
 
     def run(self, text: str, args: Args, retries: int) -> DataFrame:
         """Run one statement, and return its rows or counts; other statements have an empty result.
-        Ctrl+C cancels the statement's Spark jobs. An OSError becomes a WriteError that names the
-        file, and an error about a missing table or view tells more about the name.
+        Ctrl+C cancels the statement's Spark jobs. An OSError, but for a ConnectionError, becomes a
+        WriteError that names the file, and an error about a missing table or view tells more about
+        the name.
 
         Args:
             text: The text of the statement.

@@ -150,7 +150,8 @@ class Applier(BatchWriter[Target]):
         self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
     ) -> Receipt:
         """Apply a DataFrame of records, in a transaction of its own, and set ``last``. The
-        transaction is repeated after a TransientTxnError, as often as the session allows.
+        transaction is repeated after a TransientTxnError, as often as ``retries`` of
+        ``Session.auto_cdc`` says.
 
         Args:
             rows: The records.
@@ -219,7 +220,8 @@ class Applier(BatchWriter[Target]):
         self, runner: Runner, target: Target, rows: DataFrame, text: str, batch: NextBatch | None
     ) -> Receipt | None:
         """Write the batch in a transaction, and commit. Then remove, from the state table of each
-        target, the deletes that are older than its retention; an error is only logged and noted.
+        target, the deletes that are older than its retention, unless this applier did so less than
+        an hour ago, or a tenth of the retention if that is more; an error is only logged and noted.
         Return the receipt of the batch, with notes about the removal."""
         receipt = super()._run_in_transaction(runner, target, rows, text, batch)
         for table in self.tables(target):

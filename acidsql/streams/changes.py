@@ -122,8 +122,8 @@ def change_rows(
 
 
 def records_and_fields(format: str, rows: DataFrame) -> tuple[DataFrame, RecordFields]:
-    """Return the rows, and the object that makes SQL of their records' fields. Texts, in the only
-    column or in the column ``value``, are parsed as JSON, lazily, into columns that are added.
+    """Return the rows, and the object that makes SQL of their records' fields. Texts (STRING or
+    BINARY), in the only column or in ``value``, are parsed as JSON, lazily, into added columns.
     Parsed records stay as they are: rows with the format's column ``MARK``, or of DMS with several
     columns.
 
@@ -239,7 +239,8 @@ class _RowSql:
 
         Args:
             image: The image.
-            fallback: Another image of the row, for the columns that ``image`` lacks; or None.
+            fallback: Another image of the row, for the columns that ``image`` lacks or has as NULL;
+                or None.
             is_old: The image is of the row before the change. AUTO CDC reads only the key of such a
                 row, so the image may lack other columns.
         """
@@ -258,10 +259,11 @@ class _RowSql:
         self, image: RowImage, fallback: RowImage | None, column: StructField, *, is_old: bool
     ) -> tuple[str, list[str]]:
         """Return SQL of a column's value in the table's type, NULL if it does not fit, and the
-        branches of a CASE that say what is wrong with it. NULL and [] if no image has the column.
+        branches of a CASE that say what is wrong with it. NULL and [] if all images are structs
+        without the column.
 
-        ``fallback``: another image for a value that ``image`` lacks; or None. ``is_old``: the image
-        is of the row before the change, and may lack columns.
+        ``fallback``: another image for a value that ``image`` lacks or has as NULL; or None.
+        ``is_old``: the image is of the row before the change, and may lack columns.
         """
         name, target_type = column.name, column.dataType
         null = f"CAST(NULL AS {type_sql(target_type)})"
@@ -305,7 +307,7 @@ class _RowSql:
 
 def _is_unavailable_sql(mark: str, text: str) -> str:
     """Return SQL that is true if a value's text is the ``mark`` by which a tool says that it does
-    not know the value.
+    not know the value; NULL if the text is NULL.
 
     The mark has another form for each type of a column: text, bytes, UUID, arrays of these types,
     arrays of integers, and maps (hstore).

@@ -186,8 +186,8 @@ class WholeTransactions(Applier[Target]):
 
     def _records_with_facts(self, staged_rows: DataFrame, target: Target) -> DataFrame:
         """Return the batch's records, lazily, with columns of what each tells of its source
-        transaction: id, place, end, number of records; its target's position; whether it is a
-        commit point and no change; and the record as JSON.
+        transaction: id, place, end, number of records; its target's position (0 for no target);
+        whether it is a commit point and no change; the record as JSON, and its schema as JSON.
 
         Raises:
             AnalysisError: ``ends`` is neither a whole number nor a BOOLEAN.

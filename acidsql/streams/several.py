@@ -91,8 +91,8 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         self.make_tables(runner, target, rows)
 
     def make_tables(self, runner: Runner, target: Mapping[str, Table], rows: DataFrame) -> None:
-        """Make the table of bad records and the state tables of all targets, as far as they are
-        missing, in transactions of their own."""
+        """Make the table of bad records, those that targets have of their own, and the state tables
+        of all targets, as far as they are missing, in transactions of their own."""
         if self._bad_records is not None:
             self._bad_records.create_if_missing(runner)
         column, no_rows = self._target_column(rows), rows.where(F.lit(False))

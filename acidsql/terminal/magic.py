@@ -158,10 +158,10 @@ class AcidSqlMagics(Magics):
 
     def _run_statement(self, session: Session, text: str, options: _Options) -> Any:
         """Run one statement, or preview it. Return what the notebook is to show: a receipt of a
-        change, rows in the form of the options, or None with ``--quiet``, after ``name <<``, and
-        for a statement without columns that changed nothing. The variable of ``<<`` gets the
-        DataFrame; that of ``--out`` does if it has rows (a query, RETURNING). A receipt beside rows
-        is displayed here."""
+        change, also after ``name <<``; rows in the form of the options; None with ``--quiet``, for
+        rows after ``name <<``, and for a statement without columns that changed nothing. The
+        variable of ``<<`` gets the DataFrame; that of ``--out`` does if it has rows (a query,
+        RETURNING). A receipt beside rows is displayed here."""
         if options.preview:
             return self._preview(session, text, options)
         before, assigned = session.last, _ASSIGN.match(text)

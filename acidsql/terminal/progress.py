@@ -68,8 +68,8 @@ def progress_line(session: Session, text: str, tasks: Tasks) -> str:
 
 def _lock_wait_text(session: Session, text: str) -> str | None:
     """Return which lock a statement waits for, and who has it, in words; None if it waits for none,
-    or the metastore does not answer. A lock is taken for the statement's own if the note on the
-    lock, which may be cut, begins the statement's text."""
+    if its blocker is not known, or if the metastore does not answer. A lock is taken for the
+    statement's own if the note on the lock, which may be cut, begins the statement's text."""
     try:
         locks = session.metastore.show_locks()
     except AcidSqlError:

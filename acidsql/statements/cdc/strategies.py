@@ -99,9 +99,10 @@ class Join(Strategy):
 def choose_strategy(
     prepared: PreparedCdc, counts: Mapping[str, int], snapshot: Snapshot, tables: TableRows
 ) -> Strategy:
-    """Return the strategy for the folded records of a statement: ``FirstLoad`` if both tables have
-    no rows, ``Truncation`` if a record truncates the target, or else ``Join``. The target's files
-    may be listed.
+    """Return the strategy for the folded records of a statement: ``FirstLoad`` if the state table
+    has no visible write and the target no files of rows; or else ``Truncation`` if a record
+    truncates the target; or else ``Join``. The first two only if the statement has decisions for
+    them. The target's files may be listed.
 
     Args:
         prepared: The statement.

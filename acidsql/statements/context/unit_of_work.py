@@ -280,8 +280,9 @@ class Transaction:
         self._on_commit(self)
 
     def _commit_with_writes(self, commit: Commit) -> Commit:
-        """Return a copy of ``commit`` that also has all that the statements have written: added
-        partitions, row counts, changes, new columns, and the batch of a stream."""
+        """Return a copy of ``commit`` that has, in the place of its own values, all that the
+        statements have written: added partitions, but for those that ``commit`` drops, row counts,
+        changes, new columns, and the batch of a stream with its number of rows."""
         writes = (write for work in self.works for write in work.published)
         rows = sum(published.changed for table, published in writes if not is_cdc_table(table))
         return replace(

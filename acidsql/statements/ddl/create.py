@@ -180,7 +180,8 @@ def define_table_like(
 
 
 def _check_layout(statement: CreateTable, text: str) -> None:
-    """Raise UnsupportedError for SORTED BY of a full-ACID table, or more than 4096 buckets."""
+    """Raise UnsupportedError for SORTED BY of a full-ACID table, or more than 4096 buckets;
+    AnalysisError for an unknown kind of table."""
     is_insert_only = _properties(statement, text)[TRANSACTIONAL_PROPERTIES] == INSERT_ONLY
     if statement.sorted_by and not is_insert_only:
         first, last = statement.sorted_by[0].span, statement.sorted_by[-1].span

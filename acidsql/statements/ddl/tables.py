@@ -351,7 +351,8 @@ class TableStatements(ConstraintStatements):
     def _convert_table(self, statement: st.ConvertTable, text: str) -> Receipt:
         """Turn a plain table of the metastore into a full-ACID table, in place and under its
         EXCLUSIVE lock: files without a bucket id in their names get Hive's names, and the rows are
-        counted for the statistics. The receipt has notes about the files."""
+        counted for the statistics. The receipt has notes about the files. Raise UnsupportedError if
+        the table, and CatalogError if its files or partitions do not allow that."""
         name = self._require_convertible_table(
             statement, text
         ).name  # raises before a transaction is opened

@@ -36,8 +36,8 @@ def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bo
 
 
 def _path_token(text: str, double_quoted: bool) -> Token | None:
-    """Return the token of the path in ``INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``, or in ``…
-    OPTIONS (path 'path')``. None: the text is another statement."""
+    """Return the token of the path in ``[WITH …] INSERT OVERWRITE [LOCAL] DIRECTORY 'path'``, or in
+    ``… OPTIONS (path [=] 'path')``. None: the text is another statement, or has no path."""
     if "directory" not in text.lower():
         return None
     cursor = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))

@@ -140,7 +140,8 @@ class Move:
             last_txn.end_quietly()
 
     def _look_up_tables(self) -> tuple[Table | None, Table | None]:
-        """Look the table up in the old and in the new metastore. None: the table is not there.
+        """Look the table up in the old and in the new metastore. None: there is no ACID table of
+        this name there; there may be a view or a plain table.
 
         Raises:
             CatalogError: The old metastore has no such table and no move of it has begun, the new

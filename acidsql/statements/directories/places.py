@@ -59,12 +59,13 @@ class AdoptedFiles:
 
 
 def normalized_location(location: str, *, may_be_link: bool = False) -> str:
-    """Return the form of a LOCATION that is stored and compared: an absolute path without links.
+    """Return the form of a LOCATION that is stored and compared: an absolute path, on this machine
+    without links. A scheme stays, also ``file:``.
 
     Args:
         location: The location as the user wrote it.
-        may_be_link: Whether the location itself may be a link. A table's location must not be a
-            link: DROP would empty the directory behind the link.
+        may_be_link: Whether the location itself may be a link, if it is on this machine. A table's
+            location must not be a link: DROP would empty the directory behind the link.
 
     Raises:
         CatalogError: INVALID_LOCATION: the location cannot be the directory of a table or database,

@@ -342,7 +342,7 @@ def combined_health(name: TableName, parts: Sequence[Health]) -> Health:
 
 
 def _combined_reason(due_parts: Sequence[Health], parts: Sequence[Health]) -> str | None:
-    """Return why the next compaction is due: the first of ``due_parts`` (the largest) with its
+    """Return why the next compaction is due: the first of ``due_parts`` with its
     reason, and how many more there are, such as ``p=1: 12 deltas (and 3 more)``. Without any, the
     reason that all ``parts`` have in common (None if they have none), or that no partition needs
     one. An unpartitioned table's reason has no name before it."""

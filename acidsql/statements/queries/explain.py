@@ -222,7 +222,7 @@ def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:
 
 def _files_of_plan(files: Sequence[_PlannedFile], scans: ScannedFiles | None) -> list[_PlannedFile]:
     """Return those of a table's files that a plan reads, in their order: row files, and the delete
-    files that the plan opens or, if it does not name them, those of the same partitions and
+    files that the plan reads or, of those that it does not name, those of the same partitions and
     buckets. The rows of an original may belong to any bucket of its partition. All files if
     ``scans`` is None."""
     if scans is None:

@@ -89,8 +89,9 @@ class WaitingRecords:
     def _waiting_for_entry(
         self, entry: StreamEntry, tables: dict[TableName, Table], groups: Sequence[_WaitingGroup]
     ) -> Waiting | None:
-        """Return how many records wait for one entry, 0 included; None: its tables have no pending
-        table. ``tables``: the pending tables by their targets."""
+        """Return how many records wait for one entry, 0 included, and which source transaction has
+        waited longest (None as in ``Waiting``). None: its tables have no pending table. ``tables``:
+        the pending tables by their targets."""
         targets = {target for target in tables if may_write_to(entry.batch.sink, target)}
         if not targets:
             return None
@@ -116,8 +117,8 @@ class WaitingRecords:
 
     def _pending_tables(self, entries: Sequence[StreamEntry]) -> dict[TableName, Table]:
         """Return the existing pending tables beside the tables of these entries: target → pending
-        table, sorted. An entry whose sink names no tables means all targets of the metastore. {} if
-        the metastore keeps no such tables."""
+        table, sorted. An entry whose sink is a hash, which names no tables, means all targets of
+        the metastore; one without a sink means none. {} if the metastore keeps no such tables."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
         targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
@@ -134,8 +135,9 @@ class WaitingRecords:
 
     def _count_groups(self, tables: dict[TableName, Table]) -> list[_WaitingGroup]:
         """Count, in one job, the records in pending tables. Return one group for each table and
-        application that has records there. ``tables``: the pending tables by their targets. Without
-        tables or visible writes no job runs."""
+        application that has rows there; rows that are only commit points are not counted.
+        ``tables``: the pending tables by their targets. Without tables or visible writes no job
+        runs."""
         if not tables:
             return []
         snapshot = self._transactions.read_snapshot([table.name for table in tables.values()])

@@ -37,8 +37,8 @@ def root(parsed: str) -> str:
 
 def envelope(fields: RecordFields) -> Envelope:
     """Return Debezium's envelope, as SQL over a record's fields. Its update of a key is two events:
-    a delete and an insert. The fault is a change of a connector that is not known, or without its
-    place in the log."""
+    a delete and an insert. The fault is a change, or a row of a snapshot, of a connector that is
+    not known, or a change without its place in the log."""
     op, connector = fields.text("op"), fields.text("source", "connector")
     is_change = f"{op} <> 'r'"
     cases, order_conditions = [], []

@@ -147,8 +147,9 @@ class RowImage:
         return None if field is None else (f"{self.sql}.{quote(field.name)}", field.dataType)
 
     def lacks_column_sql(self, column: str) -> str:
-        """Return SQL that is true if the image leaves the column out; for a struct, if its type
-        does, or GoldenGate's flag ``…_isMissing`` says so. A NULL in the image is a value.
+        """Return SQL that is true if the image leaves the column out; NULL for a map that is NULL.
+        Of a struct, GoldenGate's flag ``…_isMissing`` alone tells, if its type has the flag, or
+        else whether its type has the column. A NULL in the image is a value.
 
         Raises:
             AnalysisError: Two fields of the struct have the name.
