@@ -196,7 +196,7 @@ def _reads(c: Cursor) -> Reads:
 def _parse_with(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse ``WITH … INSERT|UPDATE|DELETE|MERGE|FROM``. Return None for a query, for a WITH clause
     that cannot be read, and for an INSERT into Spark's tables; for another change of these, return
-    a SparkStatement that reads nothing."""
+    a SparkStatement that reads nothing. A MERGE takes the WITH clause into its source."""
     start = c.index
     if not c.skip_ctes():
         return None

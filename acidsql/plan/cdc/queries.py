@@ -230,7 +230,8 @@ def _decision_queries(
 
 def _source_relation(statement: AutoCdc, blank: Text, view: str | None) -> Text:
     """Compose the statement's source as a relation ``(SELECT * FROM …)`` with its alias, if it has
-    one. ``view``: the stand-in of a source that is a table's name, or None."""
+    one. ``blank``: an empty Text over the statement, to compose with. ``view``: the stand-in of a
+    source that is a table's name, or None."""
     text = blank.new().raw("(SELECT * FROM ")
     text = text.raw(view) if view is not None else text.verbatim(statement.source)
     alias = "" if statement.source_alias is None else f" AS {quote(statement.source_alias)}"

@@ -26,15 +26,15 @@ def read_plain(
     text: tuple[str, str],
     virtual: Sequence[str] = (),
 ) -> DataFrame:
-    """Return the rows of a plain table, lazily: the data columns, the partition columns, the
-    virtual columns. Directories are listed now.
+    """Return the rows of a plain table, lazily: the data columns, the partition columns, and those
+    virtual columns that ``virtual`` names. Directories are listed now.
 
     Args:
         spark: The session.
         table: The table.
         partitions: Its partitions, which may lie anywhere.
         text: What ends a field of a text file, and what stands for NULL there.
-        virtual: The virtual columns that matter.
+        virtual: The virtual columns of the result.
 
     Raises:
         FormatError: A directory is missing, or has the directories of transactions; an ORC file

@@ -295,7 +295,8 @@ def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -
     """Divide the scan's files by how they are read: a group for each set of names that files have
     for the columns, which Spark's ORC reader reads; and, last, one for the files that Python tasks
     read (see the module), if there are any. A partition with originals or a streamed file goes to
-    Python tasks as a whole. Small files on an object store only go there with ``is_fast``.
+    Python tasks as a whole. Small files on an object store only go there with ``is_fast``, and are
+    noted as a fast path.
 
     ``zone_offset_micros``: the zone's offset; None if it depends on the date: then Python tasks
     read every file.

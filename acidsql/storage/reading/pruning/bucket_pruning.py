@@ -56,7 +56,8 @@ def _may_be_of_buckets(file: EventFile, buckets: frozenset[int]) -> bool:
 def _matching_buckets(table: Table, condition: Predicate) -> frozenset[int] | None:
     """Return the buckets that can have rows for which a condition holds. None if the table is not
     bucketed, or the condition does not limit every bucketing column to one or more values that each
-    have one form (``_needed_literal_type``), or the combinations of values are more than 1000.
+    have one form (``_needed_literal_type``), or the combinations of values are more than 1000. The
+    set is never empty.
     """
     if not table.is_bucketed:
         return None
