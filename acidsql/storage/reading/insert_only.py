@@ -85,8 +85,8 @@ class PlainFiles:
 def read_inserts_only(
     spark: SparkSession, files: PlainFiles, virtual: Collection[str] = ()
 ) -> DataFrame:
-    """Return the rows of plain files, lazily: the data columns, the partition columns, the virtual
-    columns. ``virtual``: the virtual columns that matter.
+    """Return the rows of plain files, lazily: the data columns, the partition columns, and
+    those virtual columns that ``virtual`` names.
 
     Raises:
         UnsupportedError: The format is none of ``FORMATS``, or a column of a text file is an array,
