@@ -136,8 +136,8 @@ mutants: install ## Try small faults one by one: the tests must notice each (ARG
 	@$(WITH_JAVA) $(PY) tests/mutants/mutants.py $(ARGS)
 
 .PHONY: test-fast
-test-fast: install ## Run the tests that need no Spark
-	@$(PY) -m pytest -m "not spark" $(AT_ONCE) $(ARGS)
+test-fast: install ## Run what the day has of quick tests, without Spark and servers
+	@$(PY) -m pytest -m "not spark and not server and not slow" $(AT_ONCE) $(ARGS)
 
 .PHONY: sql
 sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'

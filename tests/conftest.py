@@ -14,6 +14,7 @@ from uuid import uuid4
 import daily
 import over_connect
 import pytest
+import servers
 from over_connect import OVER_CONNECT
 from over_hive import ON_S3, OVER_HIVE, session_over_hive, skip_what_hive_lacks
 from small_spark import small_spark
@@ -21,6 +22,7 @@ from small_spark import small_spark
 from acidsql.java import use_java
 from acidsql.storage.files.filesystem import filesystem_for
 
+HIVE_SERVERS = frozenset({"hive", "hive_metastore", "hive3_metastore"})
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
@@ -44,20 +46,35 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark all tests that use the fixture ``spark``, and run their modules last. Choose the tests
-    of the day. Over a Hive Metastore, skip those that need more.
+    """Mark all tests that use the fixture ``spark``, and run their modules last; mark those that
+    need a server of their own. Choose the tests of the day. Over a Hive Metastore, skip those that
+    need more.
 
     ``tryfirst``: ``-m spark`` must see the marks.
     """
     for item in items:
         if "spark" in getattr(item, "fixturenames", ()):
             item.add_marker("spark")
+        if _needs_server(item):
+            item.add_marker("server")
         if OVER_HIVE:
             skip_what_hive_lacks(item)
     daily.choose_tests(config, items)
     # A module stays in one process, so its place is that of its last tests.
     spark_modules = {item.path for item in items if item.get_closest_marker("spark")}
     items.sort(key=lambda item: item.path in spark_modules)
+
+
+def _needs_server(item: pytest.Item) -> bool:
+    """Whether a test needs a Hive Metastore, a Hive, a PostgreSQL or a MariaDB."""
+    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+    class_name = item.cls.__name__ if isinstance(item, pytest.Function) and item.cls else ""
+    return (
+        not HIVE_SERVERS.isdisjoint(getattr(item, "fixturenames", ()))
+        or any(value in servers.KINDS for value in values if isinstance(value, str))
+        or any(class_name == f"Test{kind.capitalize()}" for kind in servers.KINDS)
+        or class_name in ("TestHive", "TestHive3")
+    )
 
 
 @pytest.fixture(scope="session")

@@ -175,6 +175,7 @@ def test_the_orc_properties_are_those_that_can_be_set():
     assert options.OrcOptions.from_properties(defaults) == options.OrcOptions.from_properties({})
 
 
+@pytest.mark.slow
 def test_the_errors_page_has_every_condition():
     filled = reference.filled((DOCS / "errors.md").read_text())
     listed = set(re.findall(r"^\| `([A-Z0-9_.]+)` \| [0-9A-Z, ]{5,}", filled, re.MULTILINE))

@@ -21,6 +21,7 @@ from fault_points import Line, What
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+pytestmark = pytest.mark.slow
 ALL = os.environ.get("ACIDSQL_FAULTS") == "all"
 FAULTS = (
     *itertools.product((What.ERROR, What.INTERRUPT, What.OUTAGE), (False, True)),

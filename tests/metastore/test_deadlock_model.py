@@ -9,6 +9,7 @@ hold the locks of sessions, and others are the statements of these sessions.
 
 from contextlib import closing
 
+import pytest
 from contract_base import T, U, begin, on
 from hypothesis import given, settings, strategies
 from lock_graph import closure, in_circles, quarrels, waits
@@ -125,6 +126,7 @@ class Locks:
         assert self.store.show_locks() == []
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     history=strategies.lists(strategies.sampled_from(ACTIONS), min_size=STEPS, max_size=STEPS),

@@ -195,6 +195,7 @@ def live(kind, path, history, data):
             world.check()
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(history=HISTORIES, data=strategies.data())
 def test_a_snapshot_shows_exactly_what_was_committed_when_it_was_taken(

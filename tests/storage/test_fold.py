@@ -135,6 +135,7 @@ def steps(draw):
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(steps())
 def test_no_living_snapshot_sees_a_difference(todo):

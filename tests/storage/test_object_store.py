@@ -148,6 +148,7 @@ def test_one_listing_answers_for_the_whole_table(table, s3):
     assert s3.counts() == {"LIST": 1}
 
 
+@pytest.mark.slow
 def test_a_listing_of_more_than_a_page_is_whole(table):
     files, root = table
     names = [f"{number:05d}" for number in range(1003)]
@@ -195,6 +196,7 @@ def test_a_name_that_is_a_file_and_a_directory_shows_both(table):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["HEAD", "GET"])
 @pytest.mark.parametrize(
     ("status", "code"), [(400, "ExpiredToken"), (403, "AccessDenied"), (503, "SlowDown")]
@@ -356,6 +358,7 @@ def test_a_request_that_fails_once_is_asked_again(table, s3, kind, how):
     assert len(files.list(f"{root}/delta_0000001_0000001_0000")) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["PUT", "COPY"])
 def test_a_request_that_fails_for_ever_leaves_a_note_of_the_directory(table, s3, kind):
     files, root = table

@@ -218,6 +218,7 @@ def orders(warehouse, monkeypatch, change, script):
             yield Run(warehouse, monkeypatch, change, at, at % steps)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_snapshot_shows_what_it_has_or_fails_by_name(warehouse, monkeypatch, change, script):
@@ -235,6 +236,7 @@ def test_a_snapshot_shows_what_it_has_or_fails_by_name(warehouse, monkeypatch, c
     assert (failed > 0) == (change not in HARMLESS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", ["swap", "drop, create, insert", "replace, insert", "drop partition, insert again"]
 )

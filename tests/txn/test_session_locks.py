@@ -192,6 +192,7 @@ calls = strategies.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     sessions=strategies.lists(strategies.sampled_from([None, 1, 2]), min_size=3, max_size=3),
