@@ -143,6 +143,20 @@ def test_by_row_a_merge_that_inserts_still_conflicts_as_a_whole(acid, connect):
     assert table(acid) == [(1, 0), (9, -1)]
 
 
+@needs("conflicts_by_row")
+def test_by_row_of_two_merges_that_insert_side_by_side_one_fails_at_its_commit(acid, connect):
+    fill(acid, "t (id INT, n INT)", "1, 0")
+    one, two = connect(**BY_ROW, **OPTIMISTIC), connect(**BY_ROW, **OPTIMISTIC)
+    merge = """MERGE INTO t USING (VALUES (9, 9)) AS s(id, n) ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT *"""
+    one.sql("BEGIN")
+    one.sql(merge)
+    two.sql(merge)
+    with pytest.raises(WriteConflictError):
+        one.sql("COMMIT")
+    assert table(acid) == [(1, 0), (9, 9)]
+
+
 @needs("writers side by side")
 def test_retries_run_the_statement_again_on_a_fresh_snapshot(acid, connect, monkeypatch):
     fill(acid, "t (id INT, n INT)", "1, 0")
