@@ -47,6 +47,8 @@ def test_each_version_shows_what_it_changed(t):
         (2, "delete", 1, "a"), (2, "insert", 1, "x"),
         (3, "delete", 2, "b"), (3, "insert", 9, "seen"),
     ]  # fmt: skip
+    # Of the transaction alone: no other directory makes its own deletions be looked for.
+    assert shown(t.changes("t", 3, 3)) == [(3, "delete", 2, "b"), (3, "insert", 9, "seen")]
     found = t.changes("t", 2, 2)
     assert found.columns == [
         "id", "v", "_change_type", "_commit_version", "_commit_timestamp", "_txn_id", "row__id",
