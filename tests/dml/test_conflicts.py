@@ -145,16 +145,17 @@ def test_by_row_a_merge_that_inserts_still_conflicts_as_a_whole(acid, connect):
 
 @needs("conflicts_by_row")
 def test_by_row_of_two_merges_that_insert_side_by_side_one_fails_at_its_commit(acid, connect):
-    fill(acid, "t (id INT, n INT)", "1, 0")
+    fill(acid, "t (id INT, n INT)", "1, 0", "2, 0")
     one, two = connect(**BY_ROW, **OPTIMISTIC), connect(**BY_ROW, **OPTIMISTIC)
-    merge = """MERGE INTO t USING (VALUES (9, 9)) AS s(id, n) ON t.id = s.id
-        WHEN MATCHED THEN UPDATE SET n = -1 WHEN NOT MATCHED THEN INSERT *"""
+    # They update different rows, so that only the inserts can conflict.
+    merge = """MERGE INTO t USING (VALUES ({}, 5), (9, 9)) AS s(id, n) ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET n = s.n WHEN NOT MATCHED THEN INSERT *"""
     one.sql("BEGIN")
-    one.sql(merge)
-    two.sql(merge)
+    one.sql(merge.format(1))
+    two.sql(merge.format(2))
     with pytest.raises(WriteConflictError):
         one.sql("COMMIT")
-    assert table(acid) == [(1, 0), (9, 9)]
+    assert table(acid) == [(1, 0), (2, 5), (9, 9)]
 
 
 @needs("writers side by side")

@@ -12,11 +12,7 @@ from acidsql.storage.reading.events import deletes, deletion_vectors
 
 
 @pytest.mark.parametrize("how", ["bits", "events sent", "events sorted"])
-@pytest.mark.parametrize(
-    "partitioned",
-    # The rows of all partitions have the same row ids if they are in the same bucket.
-    ["", "PARTITIONED BY (p STRING)", "PARTITIONED BY (p STRING) CLUSTERED BY (id) INTO 1 BUCKETS"],
-)
+@pytest.mark.parametrize("partitioned", ["", "PARTITIONED BY (p STRING)"])
 def test_deleted_rows_stay_away_however_they_are_told_from_the_others(
     acid, monkeypatch, how, partitioned
 ):
