@@ -10,11 +10,11 @@ from foreign_orc import as_another_writers
 
 from acidsql.acid import bucket_codec
 from acidsql.acid.layout import bucket_name, delete_delta_name, delta_name
-from acidsql.costs import recorded_costs
 from acidsql.errors import SnapshotTooOldError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.storage.reading import scan
 from acidsql.storage.reading.events import deletion_vectors
 from acidsql.storage.reading.read import read
 
@@ -207,11 +207,10 @@ def test_each_file_of_a_statement_of_others_is_asked_for_lost_days(spark, tmp_pa
     assert sorted(rows) == [(0, "1970-01-01"), (1, "1582-10-10")]
 
 
-def test_no_more_footers_are_read_of_files_of_ours(spark, tmp_path):
+def test_no_more_footers_are_read_of_files_of_ours(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(scan, "files_with_lost_days", lambda paths: {0: set()}[len(paths)])
     write_file(
         tmp_path / delta_name(1, 0), RowSchema.from_fields([("d", "date")]), [(-719_162,), (7,)]
     )
-    with recorded_costs() as recorder:
-        rows = read(spark, str(tmp_path), "d date")
-    assert recorder.costs.opened_files == 1  # for the names of its columns
+    rows = read(spark, str(tmp_path), "d date")
     assert sorted(str(row.d) for row in rows.collect()) == ["0001-01-01", "1970-01-08"]
