@@ -11,8 +11,8 @@ leaves out:
   server. All its rotating tests run on one day in ``n``.
 - ``every_day``: it does not rotate, although its class or module does, but not as a whole.
 
-A test that a mutant of ``tests/mutants`` names by itself runs every day, so that the tests of a day
-kill what all tests kill.
+A test that a mutant of ``tests/mutants`` names by itself (``file::test``) runs every day. If a
+mutant names a file only, the tests of a day may miss it.
 
 ``TURNS`` and ``WHOLE`` have modules all of whose tests rotate. A test whose file is named on the
 command line always runs.

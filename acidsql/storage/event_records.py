@@ -68,6 +68,7 @@ class WriteMode(Enum):
     INSERT = auto()
     OVERWRITE = auto()  # they insert rows, which hide all older rows of their directories
     CHANGE = auto()  # UPDATE, DELETE; it is a WriteError if a row of the target is changed twice
+    MOVE = auto()  # as CHANGE, for an UPDATE of a partition column: rows move to other partitions
     MERGE = auto()  # they delete and insert; a row that is matched twice: MergeCardinalityError
     MERGE_WITH_REPEATS = auto()  # the only WHEN MATCHED is a DELETE without a condition: no error
 
@@ -85,10 +86,10 @@ class WriteMode(Enum):
 
     @property
     def has_deletes(self) -> bool:
-        """Whether there may be delete events (CHANGE or a MERGE), so that a query has ``KEYS`` and
-        ``ACTION``.
+        """Whether there may be delete events (CHANGE, MOVE or a MERGE), so that a query has
+        ``KEYS`` and ``ACTION``.
         """
-        return self is WriteMode.CHANGE or self.is_merge
+        return self in (WriteMode.CHANGE, WriteMode.MOVE) or self.is_merge
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,13 @@ def test_of_many_partitions_a_statement_locks_the_table(t, monkeypatch, most, lo
 
 
 @pytest.mark.parametrize(
-    "statement", ["SELECT count(*) FROM t", "INSERT INTO t VALUES (1, 'a', 1)"]
+    "statement",
+    [
+        "SELECT count(*) FROM t",
+        "INSERT INTO t VALUES (1, 'a', 1)",
+        "UPDATE t SET v = 'b' WHERE id = 3",
+        "DELETE FROM t WHERE id = 3",
+    ],
 )
 def test_each_statement_asks_the_store_for_the_partitions_once(t, monkeypatch, statement):
     asked = calls_of(monkeypatch, t.metastore, "partitions")

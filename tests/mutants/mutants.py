@@ -115,9 +115,8 @@ def try_mutant(mutant: Mutant, choice: str) -> tuple[str, float]:
     """
     start = time.monotonic()
     try:
-        killer = run_tests(
-            mutant.tests, mutant, needs_spark=mutant.needs_spark, choice=choice
-        )  # fmt: skip
+        needs_spark = mutant.needs_spark
+        killer = run_tests(mutant.tests, mutant, needs_spark=needs_spark, choice=choice)
     except subprocess.TimeoutExpired:
         killer = "a test that waited for ever"
     return killer or "SURVIVED", time.monotonic() - start
@@ -159,7 +158,7 @@ def main() -> None:
     not_killed = 0
     with ThreadPoolExecutor(options.at_once) as pool:
         outcomes = pool.map(try_mutant, chosen, repeat(options.tests))
-        for mutant, (killer, seconds) in zip(chosen, outcomes, strict=False):
+        for mutant, (killer, seconds) in zip(chosen, outcomes, strict=True):
             not_killed += killer == "SURVIVED" or killer.startswith("(")
             print(
                 f"{seconds:6.1f} s  {killer}\n          {mutant.file}: {mutant.breaks}", flush=True

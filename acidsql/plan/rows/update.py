@@ -29,9 +29,9 @@ from acidsql.storage.columns import quote
 
 
 def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
-    """Rewrite an UPDATE to a query (mode CHANGE) with one row for each row to change: its key, the
-    action, and all its values, new and old ones. Spark analyses the rows to change. If SET names a
-    partition column, rows may move, so no ``partitions`` are searched for.
+    """Rewrite an UPDATE to a query (mode CHANGE or MOVE) with one row for each row to change: its
+    key, the action, and all its values, new and old ones. Spark analyses the rows to change. If SET
+    names a partition column, rows may move, so no ``partitions`` are searched for.
 
     Raises:
         AnalysisError: A name or a type does not fit.
@@ -62,12 +62,12 @@ def plan_update(statement: Update, context: RewriteContext) -> EventQuery:
     )
     query.raw("\nFROM (").add(rows).raw("\n)")
     # Rows that move change partitions that WHERE does not tell.
-    moved_flag = action & ew.MOVED
+    moves = bool(action & ew.MOVED)
     return EventQuery(
         table,
         query,
-        ew.WriteMode.CHANGE,
-        None if moved_flag else partition_search(context, alias, statement.where),
+        ew.WriteMode.MOVE if moves else ew.WriteMode.CHANGE,
+        None if moves else partition_search(context, alias, statement.where),
         hints=condition_hints(context, alias, statement.where),
     )
 

@@ -160,13 +160,11 @@ class Writer:
         table, mode, settings = query.table, query.mode, self._context.txns.settings
         is_static = isinstance(query.partitions, StaticPartition)
         static_partition = next(iter(possible_partitions or ()), None) if is_static else None
-        # Rows that replace others stay in their directories, unless an UPDATE changes a partition
-        # column: then it has no ``partitions``. A new table may replace another one of its name,
-        # whose partitions are not its own.
+        # Rows that a CHANGE replaces stay in their directories. A new table may replace another one
+        # of its name, whose partitions are not its own.
         needs_names = (
-            mode is WriteMode.OVERWRITE
+            mode in (WriteMode.OVERWRITE, WriteMode.MOVE)
             or mode.is_merge
-            or (mode is WriteMode.CHANGE and query.partitions is None)
             or (mode is WriteMode.INSERT and not static_partition)
         )
         first_statement_id, fs = txn.next_statement_id(), filesystem_for(table.location)
