@@ -18,6 +18,10 @@ _REWRITE = (
     "Compare the table's rows with their source. If they are right, INSERT OVERWRITE of the table "
     "with its own rows writes sound files."
 )
+_MEND = (
+    "No row is lost. A major compaction by acidsql (ALTER TABLE … COMPACT 'major') writes sound "
+    "files; if the table is bucketed, INSERT OVERWRITE of the table with its own rows does."
+)
 _REPAIR = "acid.repair(table, dry_run=False), or `acidsql repair TABLE --yes`, does it."
 
 # Condition → severity, advice.
@@ -49,8 +53,11 @@ CONDITIONS = {
     "UNKNOWN_BUCKET": (ERROR, f"Queries that search by bucket do not find its rows. {_REWRITE}"),
     "ROW_IN_WRONG_BUCKET": (ERROR, f"Queries that search by bucket do not find it. {_REWRITE}"),
     "FOOTER_CONTRADICTS_CONTENTS": (ERROR, _RESTORE),
-    "ROWS_OUT_OF_ORDER": (ERROR, f"Compaction refuses the file. {_REWRITE}"),
-    "WRONG_BUCKET_ID": (ERROR, f"Deletes of such a row have no effect. {_REWRITE}"),
+    "ROWS_OUT_OF_ORDER": (ERROR, f"Hive may apply deletes wrong. {_MEND}"),
+    "WRONG_BUCKET_ID": (
+        ERROR, f"Another writer, such as Trino, wrote the file. acidsql reads it right; Hive may "
+        f"not read the table, or may show deleted rows. {_MEND}"
+    ),
     "WRONG_OPERATION": (ERROR, f"No reader applies such an event. {_REWRITE}"),
     "WRITE_ID_OUT_OF_RANGE": (ERROR, f"A snapshot may see it too early, or never. {_REWRITE}"),
     "DUPLICATE_ROW_ID": (ERROR, f"A delete deletes both rows, or none. {_REWRITE}"),

@@ -10,17 +10,19 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from pyspark.sql import SparkSession
 
 from acidsql.acid.layout import DirectoryKind, parse_directory
+from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.decision import compaction_table, is_known, max_remaining_deltas
-from acidsql.errors import TransientTxnError, UnsupportedError, WriteError
+from acidsql.errors import AcidSqlError, TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import (
@@ -37,11 +39,12 @@ from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.files.sizes import size_text
 from acidsql.storage.folding.compact import CompactionRun, rename_dead_staging
 from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
+from acidsql.storage.orc.damage import MISPLACED_EVENTS
 from acidsql.storage.spark.session import jobs
 from acidsql.storage.spark.session.job_progress import Tasks, watched_tasks
 from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.writing.publish import discard
-from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
+from acidsql.txn import Phase, Snapshot, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import lock_object_name
 
 _log = logging.getLogger(__name__)
@@ -175,7 +178,8 @@ class Worker:
         """Compact an entry under its lock and commit, which makes the entry ready for cleaning.
         First delete the hidden directories that dead workers left in the table's directory. If
         there is nothing to merge, commit only if there are obsolete or aborted files; otherwise,
-        and if the table or partition is gone, mark the entry as refused. Errors are raised."""
+        and if the table or partition is gone, mark the entry as refused. If the files cannot be
+        merged, but a major compaction can mend them, do that. Other errors are raised."""
         started = time.perf_counter()
         table = self._lock_table(txn, entry)
         if table is None:
@@ -187,31 +191,67 @@ class Worker:
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
         discard(fs, rename_dead_staging(fs, table.location, self._is_open))
-        plan, state = plan_compaction(
-            fs,
-            compaction_table(table, entry.properties),
-            entry.partition or "",
-            write_ids,
-            snapshot.valid_txns,
-            major=entry.type is not CompactionType.MINOR,
-            anyway=entry.type is CompactionType.REBALANCE,
-            visibility_txn_id=txn.id if self._shows_txn(fs) else 0,
-            most_left=max_remaining_deltas(
-                self._metastore, table, entry.properties, self._txns.settings
-            ),
-        )
+        plan_as = partial(self._plan, txn, entry, fs, table, snapshot)
+        plan, state = plan_as(major=entry.type is not CompactionType.MINOR)
         if plan is None:
             if state.obsolete or state.aborted:
                 self._commit(txn, entry, write_ids, "nothing to merge")
             else:
                 self._metastore.mark_refused(entry.id, txn.id, NOTHING_TO_DO)
             return
+        try:
+            summary = self._write(txn, entry, fs, plan, self._merge_or_rebalance)
+        except AcidSqlError as error:
+            if not _is_mendable(error, table, entry):
+                raise
+            _log.warning("%s. So all rows of %s are rewritten.", error.message, _place_text(entry))
+            plan, _ = plan_as(major=True)
+            assert plan is not None, "a major compaction takes all that a minor one takes"
+            summary = self._write(txn, entry, fs, plan, self._mend)
+        took_s = time.perf_counter() - started
+        self._commit(txn, entry, write_ids, f"{summary}; {took_s:.1f} s")
+
+    def _plan(
+        self,
+        txn: Txn,
+        entry: CompactionInfo,
+        fs: FileSystem,
+        table: Table,
+        snapshot: Snapshot,
+        *,
+        major: bool,
+    ) -> tuple[CompactionPlan | None, AcidState]:
+        """Return the plan of an entry's compaction and the state of the directories, as
+        ``plan_compaction`` does."""
+        return plan_compaction(
+            fs,
+            compaction_table(table, entry.properties),
+            entry.partition or "",
+            CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name]),
+            snapshot.valid_txns,
+            major=major,
+            anyway=entry.type is CompactionType.REBALANCE,
+            visibility_txn_id=txn.id if self._shows_txn(fs) else 0,
+            most_left=max_remaining_deltas(
+                self._metastore, table, entry.properties, self._txns.settings
+            ),
+        )
+
+    def _write(
+        self,
+        txn: Txn,
+        entry: CompactionInfo,
+        fs: FileSystem,
+        plan: CompactionPlan,
+        write_files: Callable[[CompactionInfo, FileSystem, CompactionRun], None],
+    ) -> str:
+        """Write a compaction's files by ``write_files``, publish them, and return in words how much
+        was read and written. Errors are raised."""
         with CompactionRun(fs, plan, txn.id) as work:
             with self._reporting_progress(txn, entry, work):
-                self._merge_or_rebalance(entry, fs, work)
+                write_files(entry, fs, work)
                 work.publish(lambda: self._metastore.heartbeat(txn.id))
-            summary = _summary(plan, work.written, time.perf_counter() - started)
-            self._commit(txn, entry, write_ids, summary)
+            return _summary(plan, work.written)
 
     def _merge_or_rebalance(
         self, entry: CompactionInfo, fs: FileSystem, work: CompactionRun
@@ -230,6 +270,13 @@ class Worker:
                 work.rebalance(self._spark, entry.buckets, entry.order_by)
             else:
                 work.run(self._spark, self._refuse_stopped, self._resources.tasks)
+
+    def _mend(self, entry: CompactionInfo, _: FileSystem, work: CompactionRun) -> None:
+        """Write the compacted files of a major compaction, without publishing them, from files that
+        could not be merged."""
+        self._refuse_stopped()
+        with self._as_job(entry):
+            work.mend(self._spark)
 
     def _reporting_progress(
         self, txn: Txn, entry: CompactionInfo, work: CompactionRun
@@ -385,12 +432,23 @@ def _place_text(entry: CompactionInfo) -> str:
     return lock_object_name(entry.table.database, entry.table.name, entry.partition)
 
 
-def _summary(plan: CompactionPlan, written: tuple[int, int], seconds: float) -> str:
+def _is_mendable(error: AcidSqlError, table: Table, entry: CompactionInfo) -> bool:
+    """Whether a major compaction can rewrite the rows of the file at which an entry's compaction
+    failed: its events are in the wrong file or order, and the table has no buckets. A file of a
+    bucketed table in which rows of another bucket are may have got a wrong name; then nobody knows
+    to which bucket its rows belong."""
+    return (
+        error.condition == MISPLACED_EVENTS
+        and not table.is_bucketed
+        and entry.type is not CompactionType.REBALANCE
+    )
+
+
+def _summary(plan: CompactionPlan, written: tuple[int, int]) -> str:
     """Return how much a compaction has read and written, in words. ``written``: the number of
     files, and of bytes."""
     files, written_bytes = written
     return (
         f"read {len(plan.directories)} directories, {len(plan.sizes)} files, "
-        f"{size_text(sum(plan.sizes))}; wrote {files} files, {size_text(written_bytes)}; "
-        f"{seconds:.1f} s"
+        f"{size_text(sum(plan.sizes))}; wrote {files} files, {size_text(written_bytes)}"
     )

@@ -36,11 +36,19 @@ from acidsql.acid.table import TableName
 
 
 class CompactionType(Enum):
-    """The value is the letter in COMPACTION_QUEUE.CQ_TYPE."""
+    """The value is the letter in COMPACTION_QUEUE.CQ_TYPE. A Hive Metastore has entries of more
+    types in its queue: the cleaning after an aborted transaction, the optimization of an Iceberg
+    table (Hive 4.2), and perhaps what later versions add. Only Hive works on those."""
 
     MAJOR = "a"
     MINOR = "i"
     REBALANCE = "r"
+    ABORT_TXN_CLEANUP = "c"
+    SMART_OPTIMIZE = "*"
+    UNKNOWN = "?"
+
+
+REQUESTABLE_TYPES = (CompactionType.MAJOR, CompactionType.MINOR, CompactionType.REBALANCE)
 
 
 class CompactionState(Enum):

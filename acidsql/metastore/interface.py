@@ -307,6 +307,12 @@ class TxnStore(CatalogHistory, Protocol):
         transaction ``lease`` is open; None if it has ended. READ_ONLY transactions may be among the
         open ones. *Read-only.*"""
 
+    def keep_files(self, txn_id: int, tables: Sequence[TableName]) -> None:
+        """Keep the cleaner, until a transaction ends, from the files of these tables that a
+        snapshot needs. *Idempotent.* Call this method before the snapshot is taken: files that are
+        obsolete by then may go. A metastore whose cleaner waits for every open transaction does
+        nothing. Raises TxnAbortedError, NoSuchTxnError."""
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

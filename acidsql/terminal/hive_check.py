@@ -170,10 +170,19 @@ def _time_out_facts(survey: Survey) -> Iterator[Fact]:
     )  # fmt: skip
     for name in (
         "metastore.max.open.txns", "hive.lock.numretries", "hive.lock.sleep.between.retries",
-        "metastore.txn.use.minhistorywriteid",
     ):  # fmt: skip
         if value := survey.setting(name):
             yield Fact(name, value)
+    if survey.features.cleans_by_write_id:
+        yield _judged_fact(
+            "metastore.txn.use.minhistorywriteid",
+            "true: the cleaner keeps the files of tables that readers have registered",
+            survey.features.registers_readers,
+            "The server does not know the call add_write_ids_to_min_history, so acidsql cannot "
+            "register what it reads: a compaction by others may delete files that a DataFrame, or "
+            "a long transaction, still needs. It then fails (SnapshotTooOldError), and shows no "
+            "wrong rows. Set it to false.",
+        )
 
 
 _INITIATOR = "metastore.compactor.initiator.on"
@@ -212,7 +221,10 @@ def _compaction_facts(survey: Survey) -> Iterator[Fact]:
             yield Fact(name, f"true: {meaning}")
         else:
             yield Fact(name, value or "not told", Level.WARNING, f"Off at this server. {advice}")
-    where = survey.setting("metastore.runworker.in") or "metastore"
+    # Hive 4.0 knows the first name, vendors' versions the second; Hive 4.2 has no such setting.
+    named_places = map(survey.setting, ("hive.metastore.runworker.in", "metastore.runworker.in"))
+    default = "metastore" if survey.features.is_hive3 else "hs2"
+    where = next(filter(None, named_places), default)
     number = survey.setting("metastore.compactor.worker.threads") or "not told"
     message = f"{number} (they run in the {'metastore' if where == 'metastore' else 'HiveServer2'})"
     yield _judged_fact(

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from acidsql.acid.table import TableName
+from acidsql.acid.write_ids import ValidTxnList
 from acidsql.errors import AcidSqlError, SettingError, SnapshotTooOldError, TxnError
 from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import TxnStore, TxnType
@@ -148,9 +149,9 @@ class TxnManager:
             TxnError: SESSION_LOCKS_LOST: the locks of the session have ended.
         """
         lease = self._leases.newest()
-        valid = None if lease is None else self._store.valid_txns_under(lease)
+        valid = None if lease is None else self._valid_txns_under(lease, tables)
         if valid is None:
-            lease = self.hold_lease()
+            lease = self.hold_lease(tables)
             valid = self._store.valid_txns()
         self.session_locks.need_held()
         return snapshot_of(self._store, valid, tables, lease)
@@ -177,10 +178,21 @@ class TxnManager:
                 table=table,
             ) from error
 
-    def hold_lease(self) -> int:
-        """Return the number of a lease that protects the files of the next snapshot, and open a new
-        one if the newest is too old or has ended."""
-        return self._leases.hold()
+    def _valid_txns_under(self, lease: int, tables: Sequence[TableName]) -> ValidTxnList | None:
+        """Let a lease keep the files of these tables, and return the transactions that are
+        committed now; None if the lease has ended in the store."""
+        try:
+            self._store.keep_files(lease, tables)
+        except TxnError:
+            return None
+        return self._store.valid_txns_under(lease)
+
+    def hold_lease(self, tables: Sequence[TableName] = ()) -> int:
+        """Return the number of a lease that protects the files of the next snapshot of these
+        tables, and open a new one if the newest is too old or has ended."""
+        lease = self._leases.hold()
+        self._store.keep_files(lease, tables)
+        return lease
 
     def end_old_leases(self) -> None:
         """End leases that are older than ``acidsql.lease.timeout``."""

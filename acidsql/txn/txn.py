@@ -183,9 +183,12 @@ class Txn:
                 if is_blind and not self._store.abilities.compares_snapshots:
                     return Snapshot(ValidTxnList(0), held_by=self.id)
                 self._renew()
+                self._store.keep_files(self.id, tables)
                 if self._multi_statement:  # they will ask for ``catalog_changes``
                     self._store.watch_catalog(self.id)
                 self._valid_txns = self._store.valid_txns(self.id)
+            else:
+                self._store.keep_files(self.id, tables)
             return snapshot_of(self._store, self._valid_txns, tables, self.id)
 
     def _renew(self) -> None:

@@ -8,10 +8,12 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
 from fake_hive import FAIL, UNKNOWN, FakeHive
 
+from acidsql.acid.table import TableName
 from acidsql.api.opening import open_hive
-from acidsql.errors import MetastoreError, SettingError
+from acidsql.errors import MetastoreError, NoSuchTxnError, SettingError
 from acidsql.metastore.hive.store import HiveMetastore
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.interface import TxnType
 
 NEWEST = hive.CurrentNotificationEventId(eventId=7)
 NOTHING_OPEN = hive.GetOpenTxnsResponse(txn_high_water_mark=0, open_txns=[], abortedBits=b"")
@@ -24,7 +26,9 @@ MODERN = {
     "hive.metastore.dml.events": "false",
     "metastore.transactional.event.listeners": "",
     "metastore.rawstore.impl": "org.apache.hadoop.hive.metastore.ObjectStore",
+    "metastore.txn.use.minhistorywriteid": "false",
 }
+T = TableName("d", "t")
 
 
 @pytest.fixture
@@ -35,7 +39,8 @@ def opened():
         known = {**MODERN, **answers}
 
         def answer(name, arguments):
-            return known[arguments.name if name == "get_config_value" else name]
+            found = known[arguments.name if name == "get_config_value" else name]
+            return found(arguments) if callable(found) else found
 
         servers.append(FakeHive(answer))
         return HiveMetastore(servers[-1].url, list_names=lambda _: [])
@@ -115,6 +120,56 @@ def test_a_server_that_shows_properties_from_its_memory_keeps_no_streams(opened)
     store.close()
     store = opened()
     assert store.abilities.keeps_streams
+    store.close()
+
+
+def test_readers_register_what_they_read_where_the_cleaner_asks_for_it(opened):
+    registered = []
+
+    def register(arguments):
+        registered.append((arguments.txnId, arguments.writeIds))
+
+    store = opened(**{
+        "metastore.txn.use.minhistorywriteid": "true",
+        "add_write_ids_to_min_history": register,
+        "open_txns": hive.OpenTxnsResponse(txn_ids=[7]),
+        "heartbeat": None,
+    })  # fmt: skip
+    assert store.abilities.leases_keep_files
+    lease = store.open_txn(user="ann", host="h1", txn_type=TxnType.READ_ONLY)
+    registered.clear()
+    for _ in range(2):
+        store.keep_files(lease, [T, TableName("d", "u")])
+    assert registered == [(7, {"d.t": 1, "d.u": 1})]  # the second call has nothing new
+    store.close()
+
+
+def test_a_lease_that_has_ended_registers_nothing(opened):
+    store = opened(**{
+        "metastore.txn.use.minhistorywriteid": "true",
+        "add_write_ids_to_min_history": None,
+        "open_txns": hive.OpenTxnsResponse(txn_ids=[7]),
+        "heartbeat": hive.NoSuchTxnException(message="No such transaction txnid:7"),
+    })  # fmt: skip
+    lease = store.open_txn(user="ann", host="h1", txn_type=TxnType.READ_ONLY)
+    with pytest.raises(NoSuchTxnError):
+        store.keep_files(lease, [T])
+    store.close()
+
+
+def test_leases_keep_no_files_if_the_cleaner_asks_for_what_nobody_can_register(opened):
+    store = opened(**{
+        "metastore.txn.use.minhistorywriteid": "true",
+        "add_write_ids_to_min_history": UNKNOWN,
+    })  # fmt: skip
+    assert not store.abilities.leases_keep_files
+    store.close()
+
+
+def test_nothing_is_registered_where_the_cleaner_waits_for_open_transactions(opened):
+    store = opened(open_txns=hive.OpenTxnsResponse(txn_ids=[7]))
+    assert store.abilities.leases_keep_files
+    store.keep_files(store.open_txn(user="ann", host="h1", txn_type=TxnType.READ_ONLY), [T])
     store.close()
 
 

@@ -179,6 +179,54 @@ def test_a_rebalance_and_what_is_queued_behind_it_are_left_to_hives_workers(stor
 
 
 @pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (CompactionType.SMART_OPTIMIZE, {"table_type": "ICEBERG"}),
+        (CompactionType.MAJOR, {"table_type": "ICEBERG"}),
+        (CompactionType.MAJOR, {}),
+        (CompactionType.ABORT_TXN_CLEANUP, None),
+    ],
+)
+def test_entries_of_other_engines_tables_are_left_to_hive(store, kind, parameters):
+    """A worker that takes such an entry could only refuse it, and Hive would never do it."""
+    foreign = T if parameters is None else BEHIND
+    if parameters is not None:
+        make_plain(store, BEHIND, parameters)
+    entry = store.compact(CompactionRequest(foreign, None, kind, "h1-manual"))
+    own = store.compact(CompactionRequest(T, None, CompactionType.MAJOR, "h1-manual"))
+    txn = begin(store, TxnType.COMPACTION)
+    assert not store.has_work()
+    for only in (None, entry.id, own.id):
+        assert store.take_next(txn, "h1-7", only=only) is None
+    shown = {compaction.id: compaction for compaction in store.compactions()}
+    assert (shown[entry.id].type, shown[entry.id].state) == (kind, CompactionState.INITIATED)
+    store.abort_compactions([entry.id, own.id])
+    ended(store, [txn])
+    if parameters is not None:
+        store.parts.server.call(
+            "drop_table_req",
+            hive.DropTableRequest(dbName="default", tableName=BEHIND.name, deleteData=True),
+        )
+
+
+def make_plain(store, name, parameters):
+    """Make an external table, which is none of acidsql's."""
+    storage = hive.StorageDescriptor(
+        cols=[hive.FieldSchema(name="a", type="int")], location=f"file:{store.warehouse}/plain",
+        inputFormat="org.apache.hadoop.mapred.TextInputFormat",
+        outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+        numBuckets=-1, bucketCols=[], sortCols=[], parameters={},
+        serdeInfo=hive.SerDeInfo(name="s", serializationLib="s", parameters={}),
+    )  # fmt: skip
+    table = hive.Table(
+        tableName=name.name, dbName=name.database, owner="ann", createTime=0, lastAccessTime=0,
+        retention=0, sd=storage, partitionKeys=[], tableType="EXTERNAL_TABLE", catName="hive",
+        parameters={"EXTERNAL": "TRUE", **parameters},
+    )  # fmt: skip
+    store.parts.server.call("create_table_req", hive.CreateTableRequest(table=table))
+
+
+@pytest.mark.parametrize(
     ("kind", "is_known", "conflicts"),
     [
         (CompactionType.REBALANCE, True, True),

@@ -13,7 +13,7 @@ import pytest
 from acidsql.acid import bucket_codec
 from acidsql.storage import event_records as ew
 from acidsql.storage.files.local import LocalFileSystem
-from acidsql.storage.folding.fold import FoldSpec, write_renumbered
+from acidsql.storage.folding.fold import FoldSpec, write_sorted_rows
 from acidsql.storage.orc.holding_sink import HoldingSink
 from acidsql.storage.orc.options import DEFAULT
 from acidsql.storage.orc.row_schema import RowSchema
@@ -62,8 +62,11 @@ def deletes(*row_ids):
 
 def placed(*row_ids):
     ids = pa.array(row_ids, pa.int64())
-    columns = [pa.array([0] * len(ids)), pa.array([1] * len(ids)), ids, pa.array(row_ids)]
-    yield pa.record_batch([*columns[:3], columns[3].cast(pa.int32())], ["b", "w", "r", "id"])
+    write_ids, buckets = (
+        pa.array([1] * len(ids)),
+        pa.array([bucket_codec.encode(0)] * len(ids), pa.int32()),
+    )
+    yield pa.record_batch([write_ids, buckets, ids, ids.cast(pa.int32())], ["w", "b", "r", "id"])
     raise ZeroDivisionError
 
 
@@ -86,7 +89,7 @@ WORK = {
         for kind, more in KINDS.items()
     },
     "deleted": lambda path: delete_writer.write_deletes(spec(path), TASK, deletes(1, 2)),
-    "placed": lambda path: write_renumbered(placed(1, 2), fold_spec(path), "", TASK),
+    "placed": lambda path: write_sorted_rows(placed(1, 2), fold_spec(path), "", TASK),
 }
 
 

@@ -118,6 +118,9 @@ class DictStore:
     def valid_txns_under(self, lease: int) -> ValidTxnList | None:
         return self.valid_txns() if self.states.get(lease) is TxnState.OPEN else None
 
+    def keep_files(self, txn_id: int, tables: Sequence[TableName]) -> None:
+        pass  # nobody cleans
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

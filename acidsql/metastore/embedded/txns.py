@@ -200,6 +200,9 @@ class EmbeddedTxns:
         ``lease`` is not open."""
         return self.valid_txns() if self.txn_state(lease) is TxnState.OPEN else None
 
+    def keep_files(self, txn_id: int, tables: Sequence[TableName]) -> None:
+        """Do nothing: the cleaner waits for every open transaction."""
+
     def valid_write_ids(
         self, valid_txns: ValidTxnList, tables: Sequence[TableName]
     ) -> dict[TableName, ValidWriteIdList]:

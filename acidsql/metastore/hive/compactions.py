@@ -25,9 +25,10 @@ _TYPES = {
     CompactionType.MAJOR: hive.CompactionType.MAJOR,
     CompactionType.MINOR: hive.CompactionType.MINOR,
     CompactionType.REBALANCE: hive.CompactionType.REBALANCE,
+    CompactionType.ABORT_TXN_CLEANUP: hive.CompactionType.ABORT_TXN_CLEANUP,
+    CompactionType.SMART_OPTIMIZE: hive.CompactionType.SMART_OPTIMIZE,
 }
-REBALANCE = hive.CompactionType.REBALANCE
-TYPE_OF = {number: compaction_type for compaction_type, number in _TYPES.items()}
+_TYPE_BY_NUMBER = {number: compaction_type for compaction_type, number in _TYPES.items()}
 _STATES: Mapping[str, CompactionState] = {state.shown: state for state in CompactionState}
 VERSION = "acidsql"  # shown to others as that of a worker, and of who asked
 _REFUSED_FOR = re.compile(r"\bid=(\d+)")
@@ -76,11 +77,10 @@ class HiveCompactions:
         return sorted(entries, key=_newest, reverse=True)
 
     def raw_entries(self, **only: Any) -> list[Any]:
-        """Return the server's structs of entries, in any state and in its order; rows of types that
-        acidsql does not know are left out. ``only``: fields of ``ShowCompactRequest``, by which the
-        server chooses entries."""
+        """Return the server's structs of entries, of any type, in any state and in its order.
+        ``only``: fields of ``ShowCompactRequest``, by which the server chooses entries."""
         answer = self._server.call("show_compact", hive.ShowCompactRequest(**only))
-        return [raw for raw in answer.compacts if raw.type in TYPE_OF]
+        return list(answer.compacts)
 
     def abort_compactions(self, ids: Sequence[int]) -> dict[int, CompactionState | None]:
         """Let the server abort entries that no worker has. Return each number → the state of the
@@ -132,6 +132,11 @@ def _no_cleaner_error() -> UnsupportedError:
     )
 
 
+def type_of(raw: Any) -> CompactionType:
+    """Return the type of an entry that the server shows; UNKNOWN if acidsql does not know it."""
+    return _TYPE_BY_NUMBER.get(raw.type, CompactionType.UNKNOWN)
+
+
 def pool_of(name: str | None) -> str | None:
     """A pool as acidsql names it: None is the pool without a name."""
     return None if name in (None, "", "default") else name
@@ -150,7 +155,7 @@ def _compaction_info(raw: Any) -> CompactionInfo:
         id=raw.id or 0,
         table=TableName(raw.dbname, raw.tablename),
         partition=raw.partitionname or None,
-        type=TYPE_OF[raw.type],
+        type=type_of(raw),
         state=_STATES.get(raw.state, CompactionState.INITIATED),
         enqueued_ms=raw.enqueueTime or None,
         started_ms=raw.start or None,

@@ -50,7 +50,7 @@ class Parts:
         self.versions = HiveVersions()
         # Transactions.
         self.compactions = HiveCompactions(server)
-        self.workers = HiveWorkers(server, self.compactions)
+        self.workers = HiveWorkers(server, raw, self.compactions)
         self.txns = HiveTxns(
             server, raw, self.numbers, self.locks, self.partitions, self.statistics
         )

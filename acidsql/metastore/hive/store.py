@@ -108,6 +108,7 @@ class HiveMetastore:
         self.open_txn = parts.txns.open_txn
         self.valid_txns = parts.txns.valid_txns
         self.valid_txns_under = parts.txns.valid_txns_under
+        self.keep_files = parts.txns.keep_files
         self.allocate_write_id = parts.txns.allocate_write_id
         self.record_partitions = parts.txns.record_partitions
         self.restore_components = parts.txns.restore_components
@@ -174,13 +175,17 @@ class HiveMetastore:
     @property
     def abilities(self) -> Abilities:
         """The abilities: those of a server of Hive 3 or Hive 4, without streams if the server
-        caches tables. Whether changes are remembered, and the time-out, are as the server says."""
+        caches tables, and without leases that keep files if the server's cleaner asks for what a
+        reader cannot tell. Whether changes are remembered, and the time-out, are as the server
+        says."""
+        keeps_files = self.features.registers_readers or not self.features.cleans_by_write_id
         of_version = ABILITIES_OF_3 if self.features.is_hive3 else ABILITIES
         return replace(
             of_version,
             # With a cache nobody could tell whether a batch was noted.
             keeps_streams=of_version.keeps_streams and not self.features.caches_tables,
             remembers_changes=self.features.logs_changes,
+            leases_keep_files=of_version.leases_keep_files and keeps_files,
             txn_timeout_ms=self.features.txn_timeout_ms,
         )
 

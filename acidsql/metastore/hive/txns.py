@@ -109,6 +109,29 @@ class HiveTxns:
         valid = snapshots.valid_txns(self._server.call("get_open_txns_req", request), 0)
         return valid if lease in valid.open else None
 
+    def keep_files(self, txn_id: int, tables: Sequence[TableName]) -> None:
+        """Keep the server's cleaner from the files of these tables until the transaction ends, if
+        it looks at write ids and not at open transactions.
+
+        Such a cleaner deletes what a compaction has replaced, unless a transaction has registered a
+        write id of the table that is not above the compaction's highest one. A compaction that
+        commits after the snapshot may have begun long before, so its highest write id may be any.
+        Hence the lowest one is registered: no compaction of the table is cleaned meanwhile.
+
+        Source: Hive 4.2 ``CompactionTxnHandler.findReadyToClean``, ``MIN_HISTORY_WRITE_ID``.
+        """
+        own = self._server.own_txns.get(txn_id)
+        if own is None or not self._server.features.registers_readers:
+            return
+        new = set(tables) - own.kept_tables
+        if not new:
+            return
+        # A row of a transaction that has ended would stay, and keep the files for ever.
+        self._numbers.heartbeat(txn_id)
+        lowest = {f"{table.database}.{table.name}": 1 for table in new}
+        self._server.call("add_write_ids_to_min_history", txn_id, lowest)
+        own.kept_tables |= new
+
     # ── writing ──────────────────────────────────────────────────────────────────────────────
 
     def allocate_write_id(self, txn_id: int, table: TableName) -> int:

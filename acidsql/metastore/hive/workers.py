@@ -19,22 +19,27 @@ from acidsql.metastore.compaction_queue import (
     CompactionInfo,
     CompactionRequest,
     CompactionState,
+    CompactionType,
     Enqueued,
 )
-from acidsql.metastore.hive.compactions import REBALANCE, TYPE_OF, VERSION, HiveCompactions, pool_of
+from acidsql.metastore.hive.compactions import VERSION, HiveCompactions, pool_of, type_of
 from acidsql.metastore.hive.wire import snapshots
 from acidsql.metastore.hive.wire.idl import hive
+from acidsql.metastore.hive.wire.kinds import TableKind, kind_of
+from acidsql.metastore.hive.wire.raw_tables import RawTables
 from acidsql.metastore.hive.wire.server import Server
 
 _INITIATED, _WORKING = "i", "w"  # as the server asks for them
 _MESSAGE_MAX = 1000
+_OWN_TYPES = (CompactionType.MINOR, CompactionType.MAJOR)
+_OWN_KINDS = (TableKind.FULL_ACID, TableKind.INSERT_ONLY)
 
 
 class HiveWorkers:
     """The part of the store about workers; ``CompactionQueue`` describes the methods."""
 
-    def __init__(self, server: Server, compactions: HiveCompactions) -> None:
-        self._server, self._compactions = server, compactions
+    def __init__(self, server: Server, raw_tables: RawTables, compactions: HiveCompactions) -> None:
+        self._server, self._raw_tables, self._compactions = server, raw_tables, compactions
         self._taken_entries: dict[int, Any] = {}  # by number
 
     def compact(self, request: CompactionRequest) -> Enqueued:
@@ -51,21 +56,30 @@ class HiveWorkers:
 
     def has_work(self, *, pool: str | None = None, pool_timeout_ms: int | None = None) -> bool:
         """Whether the oldest waiting entry of a pool (None: without a name) is one for acidsql:
-        False without one, and if it is a rebalance. ``pool_timeout_ms`` is not used: it is the
+        False without one, and if Hive must take it. ``pool_timeout_ms`` is not used: it is the
         server's."""
         return self._oldest_entry_of(pool) is not None
 
     def _oldest_entry_of(self, pool: str | None) -> Any:
         """Return the server's struct of the INITIATED entry of a pool (None: without a name) that
-        has the lowest number. None: there is none, or it is a rebalance, which Hive's workers must
-        take."""
+        has the lowest number, which is the one that the server gives to the next worker. None:
+        there is none, or only Hive's workers may take it (``_is_for_acidsql``)."""
         waiting = (
             entry
             for entry in self._compactions.raw_entries(state=_INITIATED)
             if pool_of(entry.poolName) == pool
         )
         oldest = min(waiting, key=lambda entry: entry.id, default=None)
-        return None if oldest is None or oldest.type == REBALANCE else oldest
+        return None if oldest is None or not self._is_for_acidsql(oldest) else oldest
+
+    def _is_for_acidsql(self, raw: Any) -> bool:
+        """Whether acidsql may compact what an entry names: it is a minor or major compaction of an
+        ACID table, or of a table that is gone. A rebalance, and work on tables of other engines,
+        such as Iceberg's, are Hive's."""
+        if type_of(raw) not in _OWN_TYPES:
+            return False
+        raw_table = self._raw_tables.find(_table_name(raw))
+        return raw_table is None or kind_of(raw_table) in _OWN_KINDS
 
     def take_next(
         self,
@@ -77,7 +91,7 @@ class HiveWorkers:
         only: int | None = None,
     ) -> CompactionInfo | None:
         """Give the worker the oldest entry of a pool, and remember it until its end is marked. None
-        if there is none, or it is a rebalance, which is left to Hive. ``only`` names the pool of
+        if there is none, or it is left to Hive. ``only`` names the pool of
         this entry, but an older one may be given; None if ``only`` does not wait. ``worker_id``
         must begin with the host's name, or the server could not give a dead host's entries to
         others. ``pool_timeout_ms`` is not used: it is the server's."""
@@ -103,14 +117,14 @@ class HiveWorkers:
             return None
         raw.workerId = worker_id
         self._taken_entries[raw.id] = raw
-        if raw.type == REBALANCE:  # it became the oldest one in the meantime
+        if not self._is_for_acidsql(raw):  # it became the oldest one in the meantime
             self.give_back(raw.id, txn_id)
             return None
         return CompactionInfo(
             id=raw.id,
-            table=TableName(raw.dbname, raw.tablename),
+            table=_table_name(raw),
             partition=raw.partitionname or None,
-            type=TYPE_OF[raw.type],
+            type=type_of(raw),
             state=CompactionState.WORKING,
             worker_id=worker_id,
             txn_id=txn_id,
@@ -190,9 +204,12 @@ class HiveWorkers:
     def give_back(self, compaction_id: int, txn_id: int) -> None:
         """Mark an entry that this worker has taken and does not finish as REFUSED, and queue a copy
         under a new number, as the server cannot queue an entry again. Nothing happens if another
-        worker has it now. ``txn_id``, which is not ended, only tells whose the entry is."""
+        worker has it now, or if acidsql does not know its type: then the server queues it again
+        when the worker's time is over. ``txn_id``, which is not ended, only tells whose the entry
+        is."""
         raw = self._taken_entries.get(compaction_id)
-        if self._is_ours(compaction_id, txn_id, None):
+        is_known = raw is not None and type_of(raw) is not CompactionType.UNKNOWN
+        if is_known and self._is_ours(compaction_id, txn_id, None):
             self.mark_refused(compaction_id, txn_id, "given up, and queued again")
             self._request_again(raw)
 
@@ -235,9 +252,9 @@ class HiveWorkers:
         ``CompactionInfoStruct``, under a new number; the requester is ``acidsql-again``."""
         self._compactions.compact(
             CompactionRequest(
-                TableName(raw.dbname, raw.tablename),
+                _table_name(raw),
                 raw.partitionname or None,
-                TYPE_OF[raw.type],
+                type_of(raw),
                 f"{VERSION}-again",
                 stringable_map.decode(raw.properties),
                 pool_of(raw.poolname),
@@ -245,6 +262,10 @@ class HiveWorkers:
                 raw.orderByClause or None,
             )
         )
+
+
+def _table_name(raw: Any) -> TableName:
+    return TableName(raw.dbname, raw.tablename)
 
 
 def _buckets(raw: Any) -> int | None:

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
 from acidsql.errors import AnalysisError, SqlSyntaxError
-from acidsql.metastore.compaction_queue import CompactionState, CompactionType
+from acidsql.metastore.compaction_queue import (
+    REQUESTABLE_TYPES,
+    CompactionState,
+    CompactionType,
+)
 from acidsql.sql.commands.properties import parse_properties
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.insert import parse_static_partition
@@ -106,9 +110,9 @@ def _parse_type(c: Cursor) -> CompactionType:
     token = c.token
     type_name = c.take_string("a type of compaction in quotes")
     kind = CompactionType.__members__.get(type_name.upper())
-    if kind is None:
+    if kind not in REQUESTABLE_TYPES:
         choices = _listed_choice(
-            f"'{compaction_type.name.lower()}'" for compaction_type in CompactionType
+            f"'{compaction_type.name.lower()}'" for compaction_type in REQUESTABLE_TYPES
         )
         _refuse_unknown(
             c, token, f"There is no compaction of type '{type_name}' (Hive 10282): say {choices}",

@@ -73,7 +73,7 @@ class Transactions:
             TxnError: A transaction is open already, or this is in ``acid.snapshot()``.
         """
         self.require_autocommit("BEGIN")
-        self._txns.hold_lease()  # a lazy DataFrame of the transaction may be read after its end
+        self._txns.hold_lease()  # before the snapshot, which lazy DataFrames may outlive
         only_reads = read_only or replayed is not None
         txn = self._txns.open(
             agent_info=text,
@@ -203,6 +203,7 @@ class Transactions:
         if self.current is not None:
             self.current.refuse_failed()
             self.current.mark_as_read(tables)
+            self._txns.hold_lease(tables)  # the DataFrame may be read after the transaction's end
         txn = self.snapshot_txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 

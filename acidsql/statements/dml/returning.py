@@ -34,7 +34,7 @@ class ReturnedRows:
         Call this method before the transaction begins.
         """
         if prepared.returning is not None:
-            self._txns.hold_lease()
+            self._txns.hold_lease([table.name for table in prepared.tables])
 
     def rows(
         self, held: LockedStatement, work: Work, statement_text: StatementText

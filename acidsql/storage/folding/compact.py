@@ -34,6 +34,7 @@ from acidsql.storage.event_records import RECORD, Record, Task
 from acidsql.storage.files.entries import is_lone_half
 from acidsql.storage.files.filesystem import FileSystem
 from acidsql.storage.folding.fold import BucketFold, FoldSpec, fold_bucket
+from acidsql.storage.folding.mend import mend
 from acidsql.storage.folding.plan import CompactionPlan
 from acidsql.storage.folding.rebalance import rebalance
 from acidsql.storage.orc.options import OrcOptions
@@ -171,6 +172,23 @@ class CompactionRun:
         bucket_count = buckets or len(folds)
         self.phase, self._is_rebalance = "spread", True
         self.records += rebalance(spark, self.plan.table, folds, self.spec, bucket_count, order_by)
+
+    def mend(self, spark: SparkSession) -> None:
+        """Write the live rows in a Spark job, although their files are not sorted or have rows of
+        other bucket ids: write files into the staging directory, and add their records to
+        ``records``. For a major compaction of a full-ACID table that is not bucketed. Called
+        instead of ``run``.
+
+        Args:
+            spark: The session.
+
+        Raises:
+            SnapshotTooOldError: A file is gone.
+            FormatError, UnsupportedError, WriteError: A file is damaged, or cannot be written; the
+                error may be Spark's own.
+        """
+        self.phase = "spread"
+        self.records += mend(spark, self.plan, self.spec)
 
     @property
     def written(self) -> tuple[int, int]:

@@ -12,9 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from acidsql.errors import FormatError
 from acidsql.storage.event_records import BUCKET_PROPERTY, ROW_ID, WRITE_ID
-from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.damage import misplaced_events_error
 
 KEYS = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
 LEAST = (-(2**63), -(2**31), -(2**63))
@@ -70,8 +69,7 @@ class EventSource:
         self._keys = [self._batch.column(name).to_numpy() for name in KEYS]
         self._at = 0
         self.head = self._key(0)
-        with naming_damage(self._path):
-            _refuse_unsorted(self._keys, last)
+        _refuse_unsorted(self._keys, last, self._path)
         return True
 
     def take_through(self, bound: Key) -> pa.RecordBatch:
@@ -190,15 +188,15 @@ def _sort_events(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
     return batch if (order[1:] > order[:-1]).all() else batch.take(pa.array(order))
 
 
-def _refuse_unsorted(keys: Sequence[npt.NDArray[Any]], previous_key: Key | None) -> None:
-    """Raise FormatError if a row id is lower than the one before it: such a file would be merged
-    wrong, and nobody would notice. The first is compared with ``previous_key``, the last of the
-    batch before (None: there is none). Equal row ids are allowed.
+def _refuse_unsorted(keys: Sequence[npt.NDArray[Any]], previous_key: Key | None, path: str) -> None:
+    """Raise FormatError if a row id of the file ``path`` is lower than the one before it: such a
+    file would be merged wrong, and nobody would notice. The first is compared with
+    ``previous_key``, the last of the batch before (None: there is none). Equal row ids are allowed.
     """
     rises, repeats = compare_neighbours(keys)
     # Hive writes a key twice if hive.merge.cardinality.check is off. A repeated key does no harm.
     if not (rises | repeats).all() or (previous_key is not None and key_at(keys, 0) < previous_key):
-        raise FormatError("its events are not sorted by row id")
+        raise misplaced_events_error(path, "its events are not sorted by row id")
 
 
 def compare_neighbours(

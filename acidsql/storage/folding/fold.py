@@ -14,7 +14,7 @@ Source: Hive ``CompactorMR``, ``OrcRawRecordMerger``; hive-format, "Compaction a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,7 +23,6 @@ import numpy as np
 import pyarrow as pa
 
 from acidsql.acid import bucket_codec
-from acidsql.errors import FormatError
 from acidsql.storage.event_records import (
     BUCKET_PROPERTY,
     PARTITION,
@@ -43,7 +42,7 @@ from acidsql.storage.folding.event_merge import (
     keys_of,
     merge_events,
 )
-from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.damage import misplaced_events_error, naming_damage
 from acidsql.storage.orc.options import OrcOptions
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.events.event_reader import (
@@ -118,7 +117,8 @@ def fold_bucket(bucket_fold: BucketFold, spec: FoldSpec, task: Task) -> list[Rec
                     output.write_rows(batch)
         else:
             for live in _remaining_inserts(bucket_fold, spec.row, output.write_deletes):
-                output.write_inserts(live)
+                columns = live.select(range(_FIRST_COLUMN, live.num_columns))
+                output.write_inserts([live.column(name) for name in KEYS], columns)
         return output.close()
 
 
@@ -191,7 +191,7 @@ def _event_source(
         """Yield the file's batches, each after the check of its bucket ids."""
         with naming_damage(read.file):
             for batch in batches():
-                _need_bucket(bucket_fold, batch)
+                _need_bucket(bucket_fold, batch, read.file)
                 yield batch
 
     return EventSource(checked_batches, least, read.file)
@@ -202,18 +202,18 @@ def least_key(read: FileRead) -> Key:
     return (read.least_write_id, -(2**31), -(2**63))
 
 
-def _need_bucket(bucket_fold: BucketFold, batch: pa.RecordBatch) -> None:
-    """Raise FormatError if a batch has rows of another bucket id (I5): this fold does not read the
-    delete events of other buckets' rows.
+def _need_bucket(bucket_fold: BucketFold, batch: pa.RecordBatch, path: str) -> None:
+    """Raise FormatError if a batch of the file ``path`` has rows of another bucket id (I5): this
+    fold does not read the delete events of other buckets' rows.
     """
     properties = np.unique(batch.column(BUCKET_PROPERTY).to_numpy())
-    if (bucket_ids(properties) != bucket_fold.bucket_id).any():
-        stranger = bucket_codec.decode(
-            int(properties[bucket_ids(properties) != bucket_fold.bucket_id][0])
-        )
-        raise FormatError(
+    is_foreign = bucket_ids(properties) != bucket_fold.bucket_id
+    if is_foreign.any():
+        stranger = bucket_codec.decode(int(properties[is_foreign][0]))
+        raise misplaced_events_error(
+            path,
             f"as a file of bucket {bucket_fold.bucket_id} it holds rows of bucket "
-            f"{stranger.bucket_id}"
+            f"{stranger.bucket_id}",
         )
 
 
@@ -222,16 +222,16 @@ def _flat(row: RowSchema) -> RowSchema:
     return RowSchema.from_fields((f"c{i}", kind) for i, kind in enumerate(row.types))
 
 
-def write_renumbered(
+def write_sorted_rows(
     batches: Iterable[pa.RecordBatch], spec: FoldSpec, partition: str, task: Task
 ) -> list[Record]:
-    """Write rows under new row ids into files of the staging directory, one for each bucket id, and
-    return their records. After an error the files are only closed: whoever removes the staging
+    """Write rows under given row ids into files of the staging directory, one for each bucket id,
+    and return their records. After an error the files are only closed: whoever removes the staging
     directory deletes them.
 
     Args:
-        batches: The rows, sorted by bucket id and ``rowId``. The columns are the bucket id, the
-            write id, ``rowId``, and the user's columns.
+        batches: The rows, sorted by bucket id, then by row id. The columns are the row id (write
+            id, bucket property, ``rowId``), then the user's columns.
         spec: How to write the rows.
         partition: The directory below the table's.
         task: The task, for the names of the files.
@@ -242,13 +242,19 @@ def write_renumbered(
     records: list[Record] = []
     with abort_on_error(_Output(_placed_fold(partition, 0), spec, task)) as output:
         for batch in batches:
-            buckets = batch.column(0).to_numpy()
+            buckets = bucket_ids(batch.column(1).to_numpy())
             for bucket in np.unique(buckets).tolist():
                 if output.bucket_fold.bucket_id != bucket:
                     records += output.close()
                     output.bucket_fold = _placed_fold(partition, bucket)
-                output.write_renumbered(batch.filter(pa.array(buckets == bucket)))
+                rows = batch.filter(pa.array(buckets == bucket))
+                output.write_inserts(rows.columns[: len(KEYS)], rows.select(_columns_behind(rows)))
         return records + output.close()
+
+
+def _columns_behind(rows: pa.RecordBatch) -> range:
+    """Return the numbers of the columns behind the row id."""
+    return range(len(KEYS), rows.num_columns)
 
 
 def _placed_fold(partition: str, bucket_id: int) -> BucketFold:
@@ -272,22 +278,11 @@ class _Output:
         """
         self._file("insert").writer.write_inserts(self._readable(batch), 0, 0, 0)
 
-    def write_inserts(self, batch: pa.RecordBatch) -> None:
-        """Write insert events with the row ids that they have. Raises WriteError."""
-        columns = batch.select(range(_FIRST_COLUMN, batch.num_columns))
-        keys = [batch.column(name) for name in KEYS]
-        self._file("insert").writer.rewrite_inserts(self._readable(columns), *keys)
-
-    def write_renumbered(self, batch: pa.RecordBatch) -> None:
-        """Write rows of the function ``write_renumbered`` that all belong to this bucket. Raises
-        WriteError.
+    def write_inserts(self, row_id: Sequence[pa.Array], columns: pa.RecordBatch) -> None:
+        """Write insert events. ``row_id``: the write ids, bucket properties and ordinals that the
+        rows have. ``columns``: the user's. Raises WriteError.
         """
-        rows = batch.num_rows
-        properties = np.full(rows, bucket_codec.encode(self.bucket_fold.bucket_id, 0), np.int32)
-        columns = batch.select(range(3, batch.num_columns))
-        writer = self._file("insert").writer
-        readable = self._readable(columns)
-        writer.rewrite_inserts(readable, batch.column(1), properties, batch.column(2))
+        self._file("insert").writer.rewrite_inserts(self._readable(columns), *row_id)
 
     def write_deletes(self, batch: pa.RecordBatch) -> None:
         """Write delete events, which have DELETE_COLUMNS."""

@@ -15,17 +15,17 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.acid.bucket_codec import BUCKET_SHIFT, VERSION_1
 from acidsql.acid.table import Table
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import (
-    BUCKET,
     BUCKET_PROPERTY,
     RECORD,
     ROW_ID,
     WRITE_ID,
     Record,
 )
-from acidsql.storage.folding.fold import BucketFold, FoldSpec, live_rows, write_renumbered
+from acidsql.storage.folding.fold import BucketFold, FoldSpec, live_rows, write_sorted_rows
 from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
@@ -71,18 +71,34 @@ def rebalance(
     order = row_id if order_by is None else f"{order_by}, {row_id}"
     numbered = rows.selectExpr("*", f"row_number() OVER (ORDER BY {order}) - 1L AS {_NUMBER}")
     write_id = WRITE_ID if order_by is None else f"{last}L AS {WRITE_ID}"
+    bucket = f"CAST({_NUMBER} DIV {rows_per_bucket} AS INT)"
     placed_rows = numbered.selectExpr(
-        f"CAST({_NUMBER} DIV {rows_per_bucket} AS INT) AS {BUCKET}",
         write_id,
+        f"{VERSION_1} + shiftleft({bucket}, {BUCKET_SHIFT}) AS {BUCKET_PROPERTY}",
         f"CAST({_NUMBER} AS BIGINT) AS {ROW_ID}",
         *(quote(column.name) for column in table.columns),
     )
-    sorted_ = placed_rows.repartition(max_buckets, BUCKET).sortWithinPartitions(BUCKET, ROW_ID)
+    sorted_ = placed_rows.repartition(max_buckets, BUCKET_PROPERTY).sortWithinPartitions(
+        BUCKET_PROPERTY, ROW_ID
+    )
+    return write_rows(sorted_, spec, folds[0].partition)
+
+
+def write_rows(rows: DataFrame, spec: FoldSpec, partition: str) -> list[Record]:
+    """Write rows into files of the staging directory in a Spark job, and return a record for each.
+
+    Args:
+        rows: The row id (write id, bucket property, ``rowId``), then the table's columns. One task
+            has all rows of a bucket id, sorted by bucket id, then by row id.
+        spec: How to write the rows.
+        partition: The directory below the table's.
+
+    Raises:
+        WriteError: A value cannot be stored; the error may come as Spark's own.
+    """
     # mapInArrow treats dots and back-quotes in names as syntax.
-    plain = sorted_.toDF(*(f"c{i}" for i in range(len(placed_rows.columns))))
-    records = plain.mapInArrow(
-        _write_function(spec, folds[0].partition), f"{RECORD} string"
-    ).collect()
+    plain = rows.toDF(*(f"c{i}" for i in range(len(rows.columns))))
+    records = plain.mapInArrow(_write_function(spec, partition), f"{RECORD} string").collect()
     return [Record.from_json(row[0]) for row in records]
 
 
@@ -128,7 +144,7 @@ def _write_function(
         """Write the rows, and yield one batch with the records of all files."""
         spare_later_tasks()
         task = current_task()
-        records = write_renumbered(batches, spec, partition, task)
+        records = write_sorted_rows(batches, spec, partition, task)
         yield pa.record_batch([[record.to_json() for record in records]], [RECORD])
 
     return run

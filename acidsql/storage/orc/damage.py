@@ -18,6 +18,8 @@ import pyarrow as pa
 
 from acidsql.errors import FormatError
 
+MISPLACED_EVENTS = "INVALID_ACID_FORMAT.MISPLACED_EVENTS"
+
 # ValueError includes UnicodeDecodeError and ArrowInvalid; LookupError: IndexError and KeyError.
 _FAULTS = (
     ValueError, LookupError, ArithmeticError, TypeError, NotImplementedError, RuntimeError,
@@ -80,6 +82,25 @@ def damaged_file_error(path: str, fault: str, offset: object = None) -> FormatEr
         f"'{path}' cannot be read{at}: {fault}. If the file is damaged, restore it from a backup: "
         "without the file its rows are lost",
         **parameters,  # type: ignore[arg-type]
+    )
+
+
+def misplaced_events_error(path: str, fault: str) -> FormatError:
+    """Return the error for a file whose events are sound, but in the wrong file or order. Its
+    condition is MISPLACED_EVENTS, its parameters are ``path`` and ``reason``.
+
+    Args:
+        path: The file.
+        fault: Which rule it breaks.
+    """
+    return FormatError(
+        f"'{path}' breaks a rule of Hive's format: {fault}. No row is lost: queries of acidsql "
+        "read the events wherever they are. In a table without buckets, a minor or major "
+        "compaction writes sound files; in a bucketed table, INSERT OVERWRITE of the table with "
+        "its own rows does",
+        condition=MISPLACED_EVENTS,
+        path=path,
+        reason=fault,
     )
 
 

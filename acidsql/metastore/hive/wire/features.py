@@ -16,6 +16,7 @@ DEFAULT_PARTITION_NAME = "hive.exec.default.partition.name"
 _DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that are replicated
 _LISTENERS, _LOGS = "metastore.transactional.event.listeners", "DbNotificationListener"
 _STORE, _CACHE = "metastore.rawstore.impl", "CachedStore"
+_MIN_HISTORY = "metastore.txn.use.minhistorywriteid"
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -39,6 +40,9 @@ class Features:
         caches_tables: The server shows properties of tables from its memory, which a COMMIT does
             not change.
         is_hive3: It makes the calls of Hive 3.1 (see ``hive3``).
+        cleans_by_write_id: The server's cleaner does not wait for open transactions, but for the
+            write ids that readers have registered (the default of Hive 4.2).
+        registers_readers: A reader can, and must, register the tables that it reads.
     """
 
     version: str
@@ -49,6 +53,8 @@ class Features:
     logs_changes: bool = False
     caches_tables: bool = False
     is_hive3: bool = False
+    cleans_by_write_id: bool = False
+    registers_readers: bool = False
 
 
 def probe(client: Client) -> Features:
@@ -78,6 +84,9 @@ def probe(client: Client) -> Features:
         raise MetastoreError(f"The Hive Metastore {client.address} does not tell its {_WAREHOUSE}.")
     # Hive 3 is told of files by other means, and only of those of tables without transactions.
     tells_writes = not is_hive3 and _server_setting(client, _DML_EVENTS, "false").lower() == "true"
+    cleans_by_write_id = (
+        not is_hive3 and _server_setting(client, _MIN_HISTORY, "false").lower() == "true"
+    )
     return Features(
         version,
         _milliseconds(timeout),
@@ -87,6 +96,8 @@ def probe(client: Client) -> Features:
         _may_read_log(client),
         _server_setting(client, _STORE, "").endswith(_CACHE),
         is_hive3,
+        cleans_by_write_id,
+        cleans_by_write_id and client.has_method("add_write_ids_to_min_history", 0, {}),
     )
 
 

@@ -35,6 +35,7 @@ enum CompactionType {
   MAJOR = 2,
   REBALANCE = 3,
   ABORT_TXN_CLEANUP = 4,
+  SMART_OPTIMIZE = 5,
 }
 
 enum DataOperationType {
@@ -915,6 +916,8 @@ service ThriftHiveMetastore {
       throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2, 3: MetaException o3),
   void seed_write_id(1: SeedTableWriteIdsRequest rqst)
       throws (1: MetaException o1),
+  void add_write_ids_to_min_history(1: i64 txnId, 2: map<string, i64> writeIds)
+      throws (2: MetaException o2),
   void add_dynamic_partitions(1: AddDynamicPartitions rqst)
       throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2),
   LockResponse lock(1: LockRequest rqst)

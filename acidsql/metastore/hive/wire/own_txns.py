@@ -48,6 +48,7 @@ class OwnTxn:
             or may not have them.
         counts_locked: The tables whose row counts are locked (see ``statistics``).
         places: The location of each table, when it was last read.
+        kept_tables: The tables whose files the server's cleaner keeps for the transaction.
         log: The reader of the server's notification log; None: the log is not read.
         holder: The number that holds the locks: the first one (see ``numbers``).
         before: What had committed before the transaction got its number; None: not needed.
@@ -76,6 +77,7 @@ class OwnTxn:
     )
     counts_locked: set[TableName] = field(default_factory=set)
     places: dict[TableName, str] = field(default_factory=dict)
+    kept_tables: set[TableName] = field(default_factory=set)
     log: LogReader | None = None
     holder: int = 0
     before: ValidTxnList | None = None
