@@ -181,7 +181,6 @@ def test_a_rebalance_and_what_is_queued_behind_it_are_left_to_hives_workers(stor
 @pytest.mark.parametrize(
     ("kind", "parameters"),
     [
-        (CompactionType.SMART_OPTIMIZE, {"table_type": "ICEBERG"}),
         (CompactionType.MAJOR, {"table_type": "ICEBERG"}),
         (CompactionType.MAJOR, {}),
         (CompactionType.ABORT_TXN_CLEANUP, None),
@@ -205,14 +204,14 @@ def test_entries_of_other_engines_tables_are_left_to_hive(store, kind, parameter
     if parameters is not None:
         store.parts.server.call(
             "drop_table_req",
-            hive.DropTableRequest(dbName="default", tableName=BEHIND.name, deleteData=True),
+            hive.DropTableRequest(catalogName="hive", dbName="default", tableName=BEHIND.name),
         )
 
 
 def make_plain(store, name, parameters):
     """Make an external table, which is none of acidsql's."""
     storage = hive.StorageDescriptor(
-        cols=[hive.FieldSchema(name="a", type="int")], location=f"file:{store.warehouse}/plain",
+        cols=[hive.FieldSchema(name="a", type="int")], location=f"file:{store.warehouse}_outside/plain",
         inputFormat="org.apache.hadoop.mapred.TextInputFormat",
         outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
         numBuckets=-1, bucketCols=[], sortCols=[], parameters={},
