@@ -53,6 +53,7 @@ CONDITIONS = {
     "UNKNOWN_BUCKET": (ERROR, f"Queries that search by bucket do not find its rows. {_REWRITE}"),
     "ROW_IN_WRONG_BUCKET": (ERROR, f"Queries that search by bucket do not find it. {_REWRITE}"),
     "FOOTER_CONTRADICTS_CONTENTS": (ERROR, _RESTORE),
+    "WRONG_KEY_INDEX": (ERROR, f"Hive may skip events of the file. {_MEND}"),
     "ROWS_OUT_OF_ORDER": (ERROR, f"Hive may apply deletes wrong. {_MEND}"),
     "WRONG_BUCKET_ID": (
         ERROR, f"Another writer, such as Trino, wrote the file. acidsql reads it right; Hive may "

@@ -119,6 +119,19 @@ def test_a_footer_is_compared_with_the_contents(files):
     assert files.check(all_rows=False) == [("FOOTER_CONTRADICTS_CONTENTS", f"{D1}/bucket_00000")]
 
 
+def test_the_index_of_a_file_that_is_not_sorted_is_no_reason_for_a_backup(files):
+    """As Trino writes files of delete events: its index has the highest row id."""
+    files.insert(f"{D1}/bucket_00000", rows(1, 0, 3))
+    path = files.delete(f"{X2}/bucket_00000", [(1, 0, 2), (1, 0, 1)], 2)
+    data = path.read_bytes()
+    assert data.count(b"1,536870912,1;") == 1
+    path.write_bytes(data.replace(b"1,536870912,1;", b"1,536870912,2;"))
+    found = {finding.condition: finding.advice for finding in files.findings()}
+    assert set(found) == {"ROWS_OUT_OF_ORDER", "WRONG_KEY_INDEX", "NOT_COMPARED"}
+    assert all("backup" not in advice for advice in found.values())
+    assert "COMPACT 'major'" in found["WRONG_KEY_INDEX"]
+
+
 def test_a_flipped_bit_is_found_if_it_contradicts_the_statistics(files):
     path = files.insert(f"{D1}/bucket_00000", rows(1, 0, 3))
     data = path.read_bytes()

@@ -211,7 +211,8 @@ def test_entries_of_other_engines_tables_are_left_to_hive(store, kind, parameter
 def make_plain(store, name, parameters):
     """Make an external table, which is none of acidsql's."""
     storage = hive.StorageDescriptor(
-        cols=[hive.FieldSchema(name="a", type="int")], location=f"file:{store.warehouse}_outside/plain",
+        cols=[hive.FieldSchema(name="a", type="int")],
+        location=f"file:{store.warehouse}_outside/plain",
         inputFormat="org.apache.hadoop.mapred.TextInputFormat",
         outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
         numBuckets=-1, bucketCols=[], sortCols=[], parameters={},

@@ -329,6 +329,7 @@ class _Rows:
     _counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     _rows: int = 0
     _last: Key | None = None
+    _is_sorted: bool = True
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Check a batch of events by all rules, and note what is wrong. Also count its events by
@@ -375,6 +376,7 @@ class _Rows:
             pairs = zip(self._last, keys, strict=True)
             keys = [np.concatenate([[last], column]) for last, column in pairs]
         rises, repeats = compare_neighbours(keys)
+        self._is_sorted &= bool((rises | repeats).all())
         later_keys = [column[1:] for column in keys]
         self._noted.note(
             "ROWS_OUT_OF_ORDER", ~(rises | repeats), later_keys, "{} comes behind a higher row id."
@@ -447,7 +449,8 @@ class _Rows:
 
     def _note_wrong_stripe_ends(self, keys: list[Int64s]) -> None:
         """Note each stripe whose last row of this batch has another row id than the footer's key
-        index says; nothing without an index.
+        index says; nothing without an index. It is WRONG_KEY_INDEX if events were out of order
+        (the index of such a file has the highest row ids), else FOOTER_CONTRADICTS_CONTENTS.
         """
         if self.index is None:
             return
@@ -461,7 +464,10 @@ class _Rows:
                     f"{event.KEY_INDEX_KEY} says that a stripe ends with {row_id_text(promised)}"
                 )
                 message = f"{promise}, and it ends with {{}}."
-                self._noted.note("FOOTER_CONTRADICTS_CONTENTS", wrong, keys, message)
+                condition = (
+                    "FOOTER_CONTRADICTS_CONTENTS" if self._is_sorted else "WRONG_KEY_INDEX"
+                )
+                self._noted.note(condition, wrong, keys, message)
 
     @property
     def _kind(self) -> DirectoryKind:
