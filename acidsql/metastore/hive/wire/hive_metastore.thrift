@@ -372,8 +372,6 @@ struct AllTableConstraintsRequest {
   1: required string dbName,
   2: required string tblName,
   3: required string catName,
-  4: optional string validWriteIdList,
-  5: optional i64 tableId = -1,
 }
 
 struct AddNotNullConstraintRequest {
@@ -917,7 +915,7 @@ service ThriftHiveMetastore {
   void seed_write_id(1: SeedTableWriteIdsRequest rqst)
       throws (1: MetaException o1),
   void add_write_ids_to_min_history(1: i64 txnId, 2: map<string, i64> writeIds)
-      throws (2: MetaException o2),
+      throws (1: MetaException o2),
   void add_dynamic_partitions(1: AddDynamicPartitions rqst)
       throws (1: NoSuchTxnException o1, 2: TxnAbortedException o2),
   LockResponse lock(1: LockRequest rqst)
