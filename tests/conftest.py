@@ -22,7 +22,7 @@ from small_spark import small_spark
 from acidsql.java import use_java
 from acidsql.storage.files.filesystem import filesystem_for
 
-HIVE_SERVERS = frozenset({"hive", "hive_metastore", "hive3_metastore"})
+HIVE_SERVERS = frozenset({"hive", "hive_metastore", "hive42_metastore", "hive3_metastore"})
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
 
@@ -73,7 +73,7 @@ def _needs_server(item: pytest.Item) -> bool:
         not HIVE_SERVERS.isdisjoint(getattr(item, "fixturenames", ()))
         or any(value in servers.KINDS for value in values if isinstance(value, str))
         or any(class_name == f"Test{kind.capitalize()}" for kind in servers.KINDS)
-        or class_name in ("TestHive", "TestHive3")
+        or class_name in ("TestHive", "TestHive42", "TestHive3")
     )
 
 
@@ -205,6 +205,14 @@ def hive3_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     yield from _hive_metastore(hive3_metastore, tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def hive42_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real Hive Metastore 4.2.0. Each test makes a database of its own."""
+    import hive42_metastore
+
+    yield from _hive_metastore(hive42_metastore, tmp_path_factory)
+
+
 def _hive_metastore(module: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     work, given = tmp_path_factory.mktemp(module.__name__), {}
     if OVER_HIVE:
@@ -262,7 +270,7 @@ def acid(
 ) -> Iterator[Any]:
     """A session on a warehouse of the test's own.
 
-    With ``ACIDSQL_OVER_HIVE=4`` or ``3``, on a Hive Metastore that all tests share. With
+    With ``ACIDSQL_OVER_HIVE=4``, ``4.2`` or ``3``, on a Hive Metastore that all tests share. With
     ``ACIDSQL_ON_S3=1``, the warehouse is on an object store.
     """
     import acidsql

@@ -66,7 +66,7 @@ class HiveMetastoreServer:
         with self._said.open("ab") as said:
             self._jvm = subprocess.Popen(
                 [
-                    javac().with_name("java"), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
+                    self.java(), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
                     "-XX:TieredStopAtLevel=1", *options,
                     *(f"-D{key}={value}" for key, value in given.items()),
                     "-cp", ":".join(map(str, [*before, *self.classpath()])),
@@ -75,6 +75,10 @@ class HiveMetastoreServer:
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
             )  # fmt: skip
         self.port = self._read_port()
+
+    def java(self) -> Path:
+        """The Java that runs it."""
+        return javac().with_name("java")
 
     def schema(self) -> Path:
         """The SQL that makes its database."""

@@ -1,6 +1,6 @@
 """Tests of acidsql's own metastore that run over a Hive Metastore, too, with
-``ACIDSQL_OVER_HIVE=4`` or ``3``, its version; and tests of statements that run on an object store,
-too, with ``ACIDSQL_ON_S3=1``.
+``ACIDSQL_OVER_HIVE=4``, ``4.2`` or ``3``, its version; and tests of statements that run on an
+object store, too, with ``ACIDSQL_ON_S3=1``.
 
 A test of something that a Hive Metastore lacks says ``needs("…")``: the name of an ability
 (``acidsql/metastore/abilities.py``), or words of ``LACKS``.
@@ -51,7 +51,8 @@ LACKS_3 = frozenset({
 
 # The state of files that only older versions need: a Hive Metastore keeps no versions.
 HISTORY = "obsolete" if OVER_HIVE else "history"
-_SERVERS = {"hive_metastore", "hive3_metastore", "hive"}  # fixtures
+_SERVERS = {"hive_metastore", "hive42_metastore", "hive3_metastore", "hive"}  # fixtures
+_SERVER_OF_VERSION = {"3": "hive3_metastore", "4.2": "hive42_metastore"}
 
 
 def needs(what: str) -> pytest.MarkDecorator:
@@ -101,7 +102,7 @@ def session_over_hive(spark: Any, request: pytest.FixtureRequest) -> Iterator[An
     made is dropped."""
     import acidsql
 
-    server = request.getfixturevalue("hive3_metastore" if OVER_HIVE_3 else "hive_metastore")
+    server = request.getfixturevalue(_SERVER_OF_VERSION.get(_VERSION, "hive_metastore"))
     with acidsql.connect(spark, metastore=server.url) as session:
         yield session
     spark.catalog.setCurrentDatabase("default")

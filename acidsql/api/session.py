@@ -28,7 +28,7 @@ from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.compaction.service import Service
 from acidsql.costs import Costs
 from acidsql.errors import SettingError
-from acidsql.metastore.compaction_queue import CompactionType
+from acidsql.metastore.compaction_queue import REQUESTABLE_TYPES, CompactionType
 from acidsql.settings import Settings
 from acidsql.sql.text.parameters import sql_values
 from acidsql.sql.text.tokens import SqlText
@@ -206,7 +206,7 @@ class Session(
             WriteError: ``wait`` is true, and the compaction failed. The table is as it was.
             TxnError: A transaction is open. End it first.
         """
-        if kind.upper() not in CompactionType.__members__:
+        if kind.upper() not in (requestable.name for requestable in REQUESTABLE_TYPES):
             raise SettingError(f"kind='{kind}' is not one of minor, major, rebalance.")
         with self._lock:
             return self._runner.compactions.compact(

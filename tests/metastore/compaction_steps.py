@@ -4,14 +4,14 @@ from contract_base import INSERT, T, begin, on
 
 from acidsql.acid.table import TableName
 from acidsql.metastore.compaction_queue import (
+    REQUESTABLE_TYPES,
     Compacted,
     CompactionRequest,
     CompactionState,
-    CompactionType,
 )
 from acidsql.metastore.interface import Commit, LockType, TxnType
 
-MAJOR, MINOR, REBALANCE = CompactionType
+MAJOR, MINOR, REBALANCE = REQUESTABLE_TYPES
 INITIATED, WORKING, READY, SUCCEEDED, FAILED, REFUSED, DID_NOT_INITIATE, ABORTED = CompactionState
 LONG = 10**9
 V = TableName("default", "v")

@@ -34,7 +34,7 @@ from contract_base import T, U, begin, shared_read
 from over_hive import needs
 
 from acidsql.errors import NoSuchTxnError, TxnAbortedError, TxnError
-from acidsql.metastore.compaction_queue import Compacted, CompactionRequest, CompactionType
+from acidsql.metastore.compaction_queue import REQUESTABLE_TYPES, Compacted, CompactionRequest
 from acidsql.metastore.interface import Commit, TxnState
 
 
@@ -67,7 +67,7 @@ class CompactionContract:
         assert (found.properties, found.message, found.retry_retention_ms) == ({}, None, 0)
 
     @needs("can_work")
-    @pytest.mark.parametrize("kind", CompactionType)
+    @pytest.mark.parametrize("kind", REQUESTABLE_TYPES)
     def test_what_is_queued_or_in_work_is_not_queued_again_whatever_its_type(self, store, kind):
         number = queue(store)
         for expected in (INITIATED, WORKING):

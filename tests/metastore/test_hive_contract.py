@@ -71,6 +71,13 @@ class TestHive(MetastoreContract):
         return store
 
 
+@pytest.mark.rare
+class TestHive42(TestHive):
+    """The same over a metastore of Hive 4.2.0."""
+
+    server = "hive42_metastore"
+
+
 class TestHive3(TestHive):
     """The same over a metastore of Hive 3.1.3."""
 
