@@ -51,7 +51,7 @@ $(STAMP): pyproject.toml
 	fi
 	@echo "Installing acidsql and what it needs (some 600 MB, a few minutes the first time) …"
 	@$(PY) -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(PY) -m pip install --quiet --editable '.[connect,notebook,examples,java,hive]' --group test
+	@$(PY) -m pip install --quiet --editable '.[connect,notebook,examples,java,hive,docs]' --group test
 	@touch $@
 
 .PHONY: run
@@ -146,9 +146,12 @@ sql: install ## Run a statement: make sql ARGS='"SHOW TABLES"'
 
 .PHONY: docs
 docs: install ## Build the documentation in build/site (MkDocs); warnings are errors
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict $(ARGS)
 	@echo "Open build/site/index.html. Its search needs a server: python -m http.server -d build/site"
+
+.PHONY: pictures
+pictures: install ## Draw the documentation's pictures anew, from what acidsql does now (some minutes)
+	@$(WITH_JAVA) $(PY) docs/generator/pictures/draw.py --record $(ARGS)
 
 .PHONY: lint
 lint: install ## Check style and types

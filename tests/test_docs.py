@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 import tomllib
+import typing
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ from acidsql import errors
 from acidsql.acid import cdc
 from acidsql.acid.properties import TABLE_PROPERTIES
 from acidsql.settings import known_settings
-from acidsql.sql.parsed.statements import SparkStatement
+from acidsql.sql.parsed.statements import SparkStatement, Statement
 from acidsql.sql.parser import parse
 from acidsql.sql.text.tokens import split_statements
 from acidsql.terminal import cli
@@ -201,6 +202,28 @@ def test_the_sql_page_has_every_production():
     for name in re.findall(r"^(\w+) =", text, re.MULTILINE):
         assert f'<b id="{name}">' in filled, name
     assert len(re.findall(r'<a href="#(\w+)">', filled)) > 300
+
+
+def test_the_sql_page_has_an_example_of_every_statement():
+    shown = {
+        type(parse(span.slice(block.text), is_ours=lambda _: True, is_setting=lambda _: True))
+        for block in blocks(DOCS / "sql.md")
+        if block.language == "sql"
+        for span in split_statements(block.text)
+    }
+    statements = set(typing.get_args(Statement)) - {SparkStatement}
+    assert {kind.__name__ for kind in statements - shown} == set()
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.name)
+def test_code_in_a_page_needs_no_scrolling(page):
+    lines = [line for block in blocks(page) for line in block.text.splitlines()]
+    plain = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    lines += [line[4:] for line in plain.splitlines() if line.startswith("    ")]
+    assert [line for line in lines if len(line) > WIDEST_CODE] == []
+
+
+WIDEST_CODE = 88  # letters that a page of 1,200 pixels shows
 
 
 def test_the_commands_page_has_every_command():
