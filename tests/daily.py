@@ -71,6 +71,7 @@ WHOLE = (
     ("metastore/test_hive*.py", 5),
     ("test_cluster.py", 5),
     ("test_hive_reader.py", 5),
+    ("test_site.py", 3),
     ("test_spark_connect.py", 3),
     ("test_wheel.py", 3),
 )
