@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from rich.console import Console
 from rich.syntax import Syntax
 from rich.table import Table
@@ -166,14 +166,19 @@ def tell(acid: acidsql.Session, title: str, statements: str) -> None:
         if acid.last is not before:
             console.print(f"  [green]✔ {acid.last}[/]\n", soft_wrap=True)
         elif frame.columns:
-            table = Table()
-            rows = first_rows(frame, 20)
-            for name, number in zip(rows.columns, rows.numeric, strict=True):
-                table.add_column(name, justify="right" if number else "left")
-            for row in rows.rows:
-                table.add_row(*("NULL" if value is None else value for value in row))
-            console.print(table)
-            console.print(f"  [dim]{rows.summary}, {time.perf_counter() - start:.2f} s[/]\n")
+            show_rows(frame, start)
+
+
+def show_rows(frame: DataFrame, start: float) -> None:
+    """Print the first rows of a query as a table, and the seconds since its start."""
+    table = Table()
+    rows = first_rows(frame, 20)
+    for name, number in zip(rows.columns, rows.numeric, strict=True):
+        table.add_column(name, justify="right" if number else "left")
+    for row in rows.rows:
+        table.add_row(*("NULL" if value is None else value for value in row))
+    console.print(table)
+    console.print(f"  [dim]{rows.summary}, {time.perf_counter() - start:.2f} s[/]\n")
 
 
 def directories(acid: acidsql.Session, table: str, *, most: int = 4) -> None:
@@ -221,7 +226,10 @@ def main(arguments: list[str] | None = None) -> None:
         directories(acid, "planes")
         directories(acid, "flights")
         tell(acid, "Ask ACID tables and Spark's views together", ASK)
-        tell(acid, "Every statement was a transaction of its own", "SHOW TRANSACTIONS")
+        tell(acid, "Every statement was a transaction of its own", "")
+        console.print('  acid.history("flights")')
+        history = acid.history("flights").select("version", "txnId", "operation", "numFiles")
+        show_rows(history, time.perf_counter())
     console.print(f"Done in {time.perf_counter() - start:.0f} s. The tables are in {warehouse}")
 
 

@@ -48,6 +48,7 @@ def test_flights(spark, tmp_path, capsys):
         r"clear\s+│ +\d+ │",
         r"N103US  │  1999 │ AIRBUS +│ +184 │",
         r"N00001  │  2013 │ NULL +│ +150 │",
+        r"│ +3 │ +\d+ │ DELETE +│",  # the history: version, transaction, operation
     ):
         assert re.search(fact, out), f"{fact}\n{out}"
 
