@@ -111,6 +111,7 @@ JVM_HOMES = (
     "storage/spark/session/store_conf.py",
     "storage/spark/session/uploads.py",
     "storage/spark/session/job_progress.py",
+    "storage/spark/session/quiet.py",
     "storage/spark/repeatable.py",
     "storage/spark/clocks.py",
     "storage/spark/views.py",
@@ -132,7 +133,7 @@ COLLECTS = {
     "storage/spark/literal_rows.py": "up to acidsql.values.max.rows",
     "storage/spark/few_rows.py": "up to acidsql.driver.max.rows, or ten times as many row ids",
     "storage/reading/pruning/partition_columns.py": "names of partitions",
-    "storage/spark/catalog_names.py": "names of tables",
+    "storage/spark/catalog_names.py": "names of databases and tables",
     "storage/reading/pruning/source_partitions.py": "1,000 values that a source must equal",
     "statements/context/time_travel.py": "one time",
     "statements/maintenance/statistics.py": "one row of counts",
@@ -141,6 +142,7 @@ COLLECTS = {
     "storage/reading/pruning/reachable.py": "one record for each directory and host",
     "storage/reading/pruning/known_partitions.py": "names and values of partitions",
     "statements/cdc/auto_cdc.py": "the text of a plan",
+    "statements/context/result.py": "the text of EXPLAIN and the like, if a person sees it",
     "statements/show/waiting.py": "one record for each application and pending table",
     "statements/queries/undo.py": "counts of ten versions",
     "statements/queries/skipped_conflicts.py": "one row of counts of keys",
@@ -153,7 +155,6 @@ COLLECTS = {
     "terminal/cli.py": "the findings of a check, at most 1,001; one record for each partition",
     "terminal/magic.py": "all rows, if a person asks for a pandas DataFrame or an Arrow table",
     "terminal/terminal.py": "csv and json, row by row, because a person asked for them",
-    "terminal/completion.py": "names of databases, tables and columns, and Spark's keywords",
 }
 COLLECTORS = {
     "collect", "toPandas", "toArrow", "toLocalIterator", "head", "tail", "first", "foreach",

@@ -39,7 +39,7 @@ from acidsql.statements.context.result import (
     counts_frame,
     empty_frame,
     receipt,
-    rows_frame,
+    text_frame,
     with_display,
 )
 from acidsql.statements.context.statement_text import (
@@ -55,7 +55,7 @@ from acidsql.statements.queries.view_rows import refuse_version
 from acidsql.statements.wiring import Wiring
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.session.job_progress import cancelled_by_ctrl_c
-from acidsql.storage.spark.session.jvm import composed_text_conf
+from acidsql.storage.spark.session.jvm import composed_text_conf, is_own_catalog
 from acidsql.txn.retry import retry_transient
 
 
@@ -75,6 +75,8 @@ class Runner:
 
     Attributes:
         last_receipt: The receipt of the last statement that changed something.
+        last_error: The class and the text of the last error of a statement, or None. The rows of a
+            query may fail later, which is not noted.
         last_costs: The costs of the last statement of any kind, also of one that failed.
         transactions: Decides which transaction a statement runs in.
         session_locks: The locks that the session holds beyond its transactions.
@@ -96,6 +98,7 @@ class Runner:
         self.checks, self.health = wiring.checks, wiring.health
         self.last_receipt: Receipt | None = None
         self.last_costs: Costs | None = None
+        self.last_error: str | None = None
         self._owns_background = background is None
         self._background = background or Background(
             spark, metastore, lambda: self._txns.settings, user=user, host=host, mode=compactor,
@@ -129,11 +132,15 @@ class Runner:
     @contextmanager
     def _noted_costs(self) -> Iterator[None]:
         """Note the costs of the statement that the block runs in ``last_costs``, also if the block
-        fails. If the block has set a new ``last_receipt``, this gets the costs, too."""
+        fails, and its error in ``last_error``. If the block has set a new ``last_receipt``, this
+        gets the costs, too."""
         receipt_before = self.last_receipt
         with recorded_costs() as recorder:
             try:
                 yield
+            except Exception as error:
+                self.last_error = f"{type(error).__name__}: {error}"
+                raise
             finally:
                 self.last_costs = recorder.costs
                 if (receipt := self.last_receipt) is not None and receipt is not receipt_before:
@@ -292,7 +299,7 @@ class Runner:
             return self.compactions.explain(statement, statement_text.text)
         # Spark, too, explains its commands by name, because they run no job.
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
-        return rows_frame(self._spark, "plan string", [(plan,)])
+        return text_frame(self._spark, "plan", [plan])
 
     # ── without a statement ──────────────────────────────────────────────────────────────────
 
@@ -319,6 +326,21 @@ class Runner:
         tables were lost."""
         self._wiring.temporary.require_existing()
         return acid_table(self._wiring.names.find_entry(parts, at_a_glance=True))
+
+    def acid_names(self, database: str | None) -> list[str]:
+        """Return the names of the ACID tables and views of a database that SHOW TABLES shows; None:
+        of the current one. [] if there is no such database, or another catalog is current. Any
+        thread may call this."""
+        if not is_own_catalog(self._spark):
+            return []
+        name = self._wiring.names.current_database if database is None else database.lower()
+        return self._wiring.shows.acid_names(name)
+
+    def acid_columns(self, parts: tuple[str, ...]) -> list[str]:
+        """Return the names of the columns of an ACID table or view; [] if there is none of this
+        name. Any thread may call this."""
+        table = self._wiring.names.find(parts, at_a_glance=True)
+        return [] if table is None else [column.name for column in table.all_columns]
 
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """Return the full name that an ACID table of this name has or would have; None for a name

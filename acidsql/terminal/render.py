@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,9 @@ from pyspark.sql.types import (
     VariantType,
 )
 
+from acidsql.statements.context.result import ShownText, are_of_text
+
+FORMS = ("table", "csv", "json", "markdown")
 WIDEST_CELL = 60
 _MOST_ROWS = 2**31 - 2  # Spark's LIMIT is an INT
 _ALIGN_LEFT, _ALIGN_RIGHT = "text-align: left", "text-align: right"
@@ -74,8 +78,8 @@ class FirstRows:
 
     @property
     def is_text(self) -> bool:
-        """Whether the rows are all of the text of EXPLAIN or SHOW CREATE TABLE."""
-        return self.columns in (("plan",), ("createtab_stmt",)) and not self.more
+        """Whether the rows are all of the text of EXPLAIN, SHOW CREATE TABLE and the like."""
+        return are_of_text(self.columns) and not self.more
 
     @property
     def _plan_text(self) -> str:
@@ -97,8 +101,7 @@ class FirstRows:
     def _repr_html_(self) -> str:
         """Return the rows as an HTML table, or a plan as preformatted text."""
         if self.is_text:
-            text = html.escape(self._plan_text)
-            return f'<pre class="acidsql-text" style="{_ALIGN_LEFT}; overflow-x: auto">{text}</pre>'
+            return ShownText(self._plan_text)._repr_html_()
         rows = ("".join(map(_html_cell, row, self.numeric)) for row in self.rows)
         return _table_html("acidsql-rows", self.columns, rows, self.summary, self.numeric)
 
@@ -261,6 +264,44 @@ def _table_lines(
 
     head_line, *row_lines = map(line, table)
     return [head_line, "  ".join("─" * width for width in widths), *row_lines]
+
+
+_MARKDOWN = re.compile(r"[\\`*<>|~\[\]]|(?<![^\W_])_|_(?![^\W_])")
+
+
+def markdown_text(rows: FirstRows) -> str:
+    """Return rows as a table of Markdown (GitHub's), its values whole, with the summary below if
+    there are more rows; the text of a plan as a block of code. NULL is ``NULL``."""
+    if rows.is_text:
+        return f"```\n{rows}\n```"
+    sides = ("---:" if number else "---" for number in rows.numeric)
+    lines = [map(_markdown_cell, rows.columns), sides]
+    lines += [map(_markdown_cell, row) for row in rows.rows]
+    text = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{text}\n\n*{rows.summary}*" if rows.more else text
+
+
+def _markdown_cell(value: str | None) -> str:
+    """Return a value as a cell of Markdown: what would be a mark has a backslash before it, and a
+    line break is ``<br>``."""
+    text = _MARKDOWN.sub(r"\\\g<0>", "NULL" if value is None else value)
+    return "<br>".join(text.splitlines()) if "\n" in text else text
+
+
+def expanded_text(rows: FirstRows, escape: Callable[[str], str]) -> str:
+    """Return rows one below another: a rule with the row's number, then a line ``name | value`` for
+    each column, and the summary in brackets at the end. Values are whole; the later lines of a
+    value stand below its first. ``escape``: makes a text harmless for the terminal."""
+    names = [escape(name) for name in rows.columns]
+    width = max(map(len, names), default=0)
+    lines = []
+    for number, row in enumerate(rows.rows, 1):
+        lines.append(f"─[ row {number} ]".ljust(width + 20, "─"))
+        for name, value in zip(names, row, strict=True):
+            first, *later = ("NULL" if value is None else escape(value)).split("\n")
+            lines.append(f"{name.ljust(width)} | {first}".rstrip())
+            lines += [f"{' ' * width} | {line}".rstrip() for line in later]
+    return "\n".join([*lines, f"({rows.summary})"])
 
 
 def with_times(frame: DataFrame) -> DataFrame:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
 from kit import fill, table
 
+import acidsql
 from acidsql.statements.queries.explain import plan_section
 from acidsql.storage.spark.session import zones
 
@@ -36,8 +38,24 @@ def test_a_query_is_explained_with_what_is_left_after_pruning(t):
     assert "  p=2/delete_delta_0000002_0000002_0000: 1 file, " in plan
     assert "p=1/" not in plan.partition("== Physical Plan ==")[0]
     assert "== Physical Plan ==" in plan
-    assert "  snapshot: default.t:3:" in plan
+    assert "  snapshot: default.t up to write id 3\n" in plan
     assert "== Analyzed Logical Plan ==" in explained(t, "EXPLAIN EXTENDED SELECT * FROM t")
+
+
+@pytest.mark.classic
+def test_the_snapshot_names_the_write_ids_that_it_leaves_out(t, spark):
+    with acidsql.connect(spark, warehouse=t.warehouse, metastore=t.metastore.url) as other:
+        other.sql("BEGIN")
+        other.sql("INSERT INTO t VALUES (8, 'eight', 1)")
+        with suppress(ZeroDivisionError), t.transaction():
+            t.sql("INSERT INTO t VALUES (9, 'nine', 1)")
+            raise ZeroDivisionError
+        plan = explained(t, "EXPLAIN SELECT v FROM t")
+        other.sql("ROLLBACK")
+    assert "  snapshot: default.t up to write id 5, without 4 (open), 5 (aborted)\n" in plan
+    t.sql("CREATE TABLE fresh (id INT)")
+    plan = explained(t, "EXPLAIN SELECT * FROM fresh")
+    assert "  snapshot: default.fresh, of which nothing is written\n" in plan
 
 
 @pytest.mark.classic

@@ -58,7 +58,7 @@ from acidsql.statements.context.result import (
     Receipt,
     bigint_frame,
     receipt,
-    rows_frame,
+    text_frame,
 )
 from acidsql.statements.context.statement_text import StatementText, new_statement_text
 from acidsql.statements.context.unit_of_work import Transaction
@@ -147,7 +147,7 @@ class AutoCdcStatements:
         decision_plan = prepared.decide_without_files(prepared.decisions.join)
         rows = self._explainer.explain(decision_plan, statement_text, mode, locks)
         (plan,) = rows.collect()
-        return rows_frame(self._spark, "plan string", [(f"{_rules_section(prepared)}\n{plan[0]}",)])
+        return text_frame(self._spark, "plan", [f"{_rules_section(prepared)}\n{plan[0]}"])
 
     def records_with_faults(self, text: str) -> DataFrame:
         """Return the source's records of the AUTO CDC statement ``text``, whose source is a

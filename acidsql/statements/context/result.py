@@ -213,20 +213,86 @@ def bigint_frame(
 
 
 class Display(Protocol):
-    """The text and HTML that a person sees in the place of a DataFrame."""
+    """The text and HTML that a person sees in the place of a DataFrame; "" shows nothing."""
 
     def __str__(self) -> str: ...
 
-    def _repr_html_(self) -> str: ...
+    def _repr_html_(self) -> str | None: ...
+
+
+# The columns of results whose rows are texts of several lines: of EXPLAIN, of SHOW CREATE TABLE and
+# of DESCRIBE FUNCTION. Such a result has no other column.
+_TEXT_COLUMNS = frozenset({"plan", "createtab_stmt", "function_desc"})
+
+
+def are_of_text(columns: Sequence[str]) -> bool:
+    """Whether rows in these columns are a text of several lines, which is shown as it is."""
+    return len(columns) == 1 and columns[0] in _TEXT_COLUMNS
+
+
+@dataclass(frozen=True, slots=True)
+class ShownText:
+    """A text of several lines, or "" for a result that has nothing to show."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        """Return the text as a block in which blanks and line breaks count; "" for ""."""
+        style = "text-align: left; overflow-x: auto"
+        lines = html.escape(self.text)
+        return f'<pre class="acidsql-text" style="{style}">{lines}</pre>' if lines else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _SparkDisplay:
+    """What a person sees of a statement of Spark's that is no query: its text, if it has one;
+    nothing, if it has no columns; else what PySpark shows. Spark is asked only when it is shown."""
+
+    frame: DataFrame
+    frame_class: Any
+
+    def _text(self) -> ShownText | None:
+        """Return the text of the rows, or an empty one; None for other rows."""
+        columns = self.frame.columns
+        if columns and not are_of_text(columns):
+            return None
+        rows = self.frame.collect() if columns else []
+        return ShownText("\n".join("NULL" if row[0] is None else row[0] for row in rows))
+
+    def __str__(self) -> str:
+        text = self._text()
+        return str(self.frame_class.__repr__(self.frame) if text is None else text)
+
+    def _repr_html_(self) -> str | None:
+        text = self._text()
+        shown: str | None = self.frame_class._repr_html_(self.frame) if text is None else None
+        return shown if text is None else text._repr_html_()
 
 
 def with_display(frame: DataFrame, display: Display) -> DataFrame:
     """Return the same DataFrame, changed: Python's prompt and notebooks show ``display`` in its
-    place."""
+    place, or in that of an earlier display. Without columns, ``show`` prints it, too."""
     frame_class: Any = type(frame)
-    frame.__class__ = _displaying_class(frame_class)
+    if not _has_display(frame):
+        frame.__class__ = _displaying_class(frame_class)
     frame._acidsql_shown = display  # type: ignore[attr-defined]
     return frame
+
+
+def _has_display(frame: DataFrame) -> bool:
+    return "_acidsql_shown" in vars(frame)
+
+
+def as_spark_shows(frame: DataFrame) -> DataFrame:
+    """Return the same DataFrame, the result of a statement of Spark's that is no query, changed: a
+    person sees the text of EXPLAIN and the like whole, and nothing of a result without columns. A
+    DataFrame that has a display keeps it."""
+    if _has_display(frame):
+        return frame
+    return with_display(frame, _SparkDisplay(frame, type(frame)))
 
 
 @cache
@@ -237,8 +303,20 @@ def _displaying_class(frame_class: Any) -> type[DataFrame]:
     def as_text(frame: Any) -> str:
         return str(frame._acidsql_shown)
 
-    def as_html(frame: Any) -> str:
-        return str(frame._acidsql_shown._repr_html_())
+    def as_html(frame: Any) -> Any:
+        return frame._acidsql_shown._repr_html_()
+
+    def show_nothing(frame: Any) -> None:
+        """Show nothing in a notebook, if there is nothing to show; else let IPython go on."""
+        if str(frame._acidsql_shown):
+            raise NotImplementedError
+
+    def show(frame: Any, n: int = 20, truncate: bool | int = True, vertical: bool = False) -> None:
+        """Print rows as PySpark does; without columns, what a person sees of the statement."""
+        if frame.columns:
+            frame_class.show(frame, n, truncate, vertical)
+        elif text := str(frame._acidsql_shown):
+            print(text)
 
     def missing_attribute(frame: Any, name: str) -> Any:
         # A DataFrame of Spark Connect takes any attribute's name for a column's. IPython shows no
@@ -247,8 +325,18 @@ def _displaying_class(frame_class: Any) -> type[DataFrame]:
             raise AttributeError(name)
         return frame_class.__getattr__(frame, name)
 
-    methods = {"__repr__": as_text, "_repr_html_": as_html, "__getattr__": missing_attribute}
+    methods = {
+        "__repr__": as_text, "_repr_html_": as_html, "_ipython_display_": show_nothing,
+        "show": show, "__getattr__": missing_attribute,
+    }  # fmt: skip
     return type("DataFrame", (frame_class,), methods)
+
+
+def text_frame(spark: SparkSession, column: str, texts: Sequence[str]) -> DataFrame:
+    """Return a DataFrame of one column of texts, as EXPLAIN returns it; a person sees the texts
+    whole, one below another."""
+    rows = rows_frame(spark, f"{column} string", [(text,) for text in texts])
+    return with_display(rows, ShownText("\n".join(texts)))
 
 
 def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) -> DataFrame:
@@ -258,8 +346,9 @@ def rows_frame(spark: SparkSession, schema: str, rows: Iterable[Sequence[Any]]) 
 
 
 def empty_frame(spark: SparkSession) -> DataFrame:
-    """Return a DataFrame without rows and columns, as Spark returns it for a command."""
-    return spark.range(0).select()
+    """Return a DataFrame without rows and columns, as Spark returns it for a command; a person sees
+    nothing of it."""
+    return with_display(spark.range(0).select(), ShownText())
 
 
 def _bigint_literal(number: int | None) -> str:

@@ -28,7 +28,7 @@ from acidsql.metastore.compaction_queue import (
 )
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
-from acidsql.statements.context.result import Receipt, rows_frame
+from acidsql.statements.context.result import Receipt, rows_frame, text_frame
 from acidsql.statements.maintenance.compaction_rows import COMPACTIONS, compaction_rows
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.plan import plan_compaction
@@ -169,7 +169,7 @@ class CompactionStatements(Family):
         plan_texts = [
             self._plan_text(statement, table, partition, snapshot) for partition in partitions
         ]
-        return rows_frame(self._spark, "plan string", [("\n".join(plan_texts),)])
+        return text_frame(self._spark, "plan", ["\n".join(plan_texts)])
 
     def _plan_text(
         self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot

@@ -19,7 +19,7 @@ from acidsql.metastore.interface import LockComponent
 from acidsql.plan.rewrite import PreparedStatement
 from acidsql.plan.standins.standins import StandIn, standins_in
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.result import rows_frame
+from acidsql.statements.context.result import text_frame
 from acidsql.statements.context.statement_text import StatementText, query_rows
 from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.table_rows import TableRows
@@ -69,7 +69,7 @@ class Explainer:
             rows = self._filler.events(query, views, statement_text).rows
             plans.append(self.plan(rows, standins, snapshot, mode, statement_text))
         plans[0] = _locks_section(locks) + plans[0]
-        return rows_frame(self._spark, "plan string", [(plan,) for plan in plans])
+        return text_frame(self._spark, "plan", plans)
 
     def plan(
         self, rows: DataFrame, standins: Iterable[StandIn], snapshot: Snapshot, mode: str | None,
@@ -186,7 +186,7 @@ def _table_lines(
     row_files = [file for file in read_files if not file.has_deletes]
     if scans is not None and any(_plain_path(file.path) not in scans.opened for file in row_files):
         lines.append("  some files are read by Python tasks, which Spark's reader cannot read")
-    lines.append(f"  snapshot: {write_ids}")
+    lines.append(f"  snapshot: {_snapshot_text(table, write_ids)}")
     for directory in read_directories[:_DIRECTORIES_SHOWN]:
         files_inside = [file for file in read_files if file.directory == directory]
         lines.append(
@@ -198,6 +198,26 @@ def _table_lines(
             f"  … and {_count_text(len(read_directories) - _DIRECTORIES_SHOWN, 'directory')} more"
         )
     return lines
+
+
+def _snapshot_text(table: Table, write_ids: ValidWriteIdList) -> str:
+    """Return in words which write ids of a table a snapshot sees: ``db.t up to write id 7, without
+    3, 5 (open), 2 (aborted)``."""
+    if write_ids.high_water_mark == 0:
+        return f"{table.name}, of which nothing is written"
+    hidden = [
+        f"{_first_items(ids)} ({state})"
+        for ids, state in ((write_ids.open, "open"), (write_ids.aborted, "aborted"))
+        if ids
+    ]
+    left_out = f", without {', '.join(hidden)}" if hidden else ""
+    return f"{table.name} up to write id {write_ids.high_water_mark}{left_out}"
+
+
+def _first_items(ids: Sequence[int]) -> str:
+    """Return the first 8 of some ids, and how many more there are."""
+    shown = ", ".join(map(str, sorted(ids)[:_ITEMS_SHOWN]))
+    return f"{shown} … {len(ids) - _ITEMS_SHOWN} more" if len(ids) > _ITEMS_SHOWN else shown
 
 
 def _snapshot_files(table: Table, listing: Listing) -> list[_PlannedFile]:

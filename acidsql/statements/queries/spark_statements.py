@@ -23,7 +23,7 @@ from acidsql.sql.parsed.statements import Effect, Reads, SparkStatement
 from acidsql.sql.text.frames import need_relations
 from acidsql.sql.text.tokens import Span
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.result import empty_frame, rows_frame
+from acidsql.statements.context.result import as_spark_shows, empty_frame, text_frame
 from acidsql.statements.context.statement_text import Args, StatementText
 from acidsql.statements.directories.directories import refuse_owned_directory
 from acidsql.statements.queries.explain import Explainer
@@ -47,7 +47,8 @@ class SparkStatements:
         self, statement: SparkStatement, statement_text: StatementText, args: Args, glance: Glance
     ) -> DataFrame:
         """Run a statement that is Spark's, over the rows that it reads of ACID tables. ``args`` has
-        the arguments as the user gave them.
+        the arguments as the user gave them. A person sees the text of EXPLAIN whole, and nothing of
+        a command without columns.
 
         A query is returned lazily, and EXPLAIN as one row of text; another statement runs now.
         Before that, ACID databases whose names are in its text are created in Spark's catalog.
@@ -56,6 +57,14 @@ class SparkStatements:
             UnsupportedError: Spark's statement would change an ACID table or its directory.
             SqlError: Spark refuses the text, or it names a missing table.
         """
+        rows = self._rows(statement, statement_text, args, glance)
+        is_query = statement.effect is Effect.READS and statement.reads is not Reads.NOTHING
+        return rows if is_query and statement.explained is None else as_spark_shows(rows)
+
+    def _rows(
+        self, statement: SparkStatement, statement_text: StatementText, args: Args, glance: Glance
+    ) -> DataFrame:
+        """Run a statement as ``run`` does, and return its rows."""
         text, double_quoted = statement_text.text, statement_text.double_quoted
         if statement.reads is Reads.NOTHING or statement.effect is not Effect.READS:
             is_ours = self._context.databases.is_acid_database
@@ -94,7 +103,7 @@ class SparkStatements:
         if statement.explained is not None:
             rows = lower.frame(self._spark, query, views, statement_text.args)
             plan = self._explainer.plan(rows, standins, snapshot, mode, statement_text)
-            return rows_frame(self._spark, "plan string", [(plan,)])
+            return text_frame(self._spark, "plan", [plan])
         with jvm.changed_conf(self._spark, _KEPT_PLANS):
             return lower.frame(self._spark, query, views, statement_text.args, runs=not is_query)
 

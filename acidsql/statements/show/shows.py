@@ -24,7 +24,7 @@ from acidsql.metastore.lock_rules import strength
 from acidsql.sql.binder import require_column_of_ddl
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
-from acidsql.statements.context.result import rows_frame
+from acidsql.statements.context.result import rows_frame, text_frame
 from acidsql.statements.maintenance.compaction_rows import (
     ABORTED,
     COMPACTIONS,
@@ -135,6 +135,14 @@ class ShowStatements(Family):
             sorted(matching_rows),
         )
 
+    def acid_names(self, database: str) -> list[str]:
+        """Return the names of the ACID tables, temporary tables and views of a database that SHOW
+        TABLES shows; [] if there is no such database."""
+        if self._metastore.get_database(database) is None:
+            return []
+        temporary_names = [name.name for name in self._temporary.names if name.database == database]
+        return [*self._shown_tables(database), *self._metastore.views(database), *temporary_names]
+
     def _shown_tables(self, database: str) -> list[str]:
         """Return the names of the ACID tables of a database that are neither temporary nor made by
         AUTO CDC beside other tables."""
@@ -177,7 +185,7 @@ class ShowStatements(Family):
     @runs(st.ShowCreateTable)
     def _show_create_table(self, statement: st.ShowCreateTable, text: str) -> DataFrame:
         table = self._names.require_table_or_view(statement.name, text)
-        return self._frame("createtab_stmt string", [(create_statement(table),)])
+        return text_frame(self._spark, "createtab_stmt", [create_statement(table)])
 
     @runs(st.ShowTableProperties)
     def _show_table_properties(self, statement: st.ShowTableProperties, text: str) -> DataFrame:

@@ -10,6 +10,20 @@ from pyspark.sql import SparkSession
 from acidsql.storage.columns import quote, quoted_path
 
 
+def database_names(spark: SparkSession) -> list[str]:
+    """Return the names of the databases (namespaces) of the current catalog. No job runs."""
+    return [row[0] for row in spark.sql("SHOW DATABASES").collect()]
+
+
+def column_names(spark: SparkSession, parts: tuple[str, ...]) -> list[str]:
+    """Return the names of the columns of a table or view that Spark has; [] if there is none of
+    this name, or Spark cannot analyse it. No job runs."""
+    try:
+        return spark.table(quoted_path(parts)).columns
+    except PySparkException:
+        return []
+
+
 def table_names(spark: SparkSession, database: str) -> list[str]:
     """Return the names of the tables and views in a database of the current catalog, and of the
     session's temporary views.

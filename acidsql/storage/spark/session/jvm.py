@@ -6,7 +6,7 @@ import math
 import re
 import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 from weakref import WeakKeyDictionary
@@ -39,6 +39,13 @@ def java_error() -> type[Exception]:
 def spark_context(spark: SparkSession) -> Any | None:
     """Return Python's Spark context; None over Spark Connect."""
     return getattr(spark, "_sc", None)
+
+
+def session_confs(spark: SparkSession) -> dict[str, str]:
+    """Return the confs of a session that were set, by name, as texts; {} if Spark does not tell."""
+    with suppress(Exception):  # Spark was stopped, or its server is gone
+        return {name: str(value) for name, value in spark.conf.getAll.items()}
+    return {}
 
 
 def has_ended(spark: SparkSession) -> bool:
