@@ -45,6 +45,7 @@ SIGNATURES = {
     "Session.health": "(self, table=None, partition=None)",
     "Session.repair": "(self, table, *, dry_run=True)",
     "Session.close": "(self)",
+    "Session.info": "(self)",
     "Session.export_to_hive": "(self, table, *, metastore, name=None)",
     "Session.import_from_hive": "(self, table, *, metastore, name=None)",
 }

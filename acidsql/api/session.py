@@ -14,6 +14,7 @@ from acidsql.api.checks import CheckMethods
 from acidsql.api.dataframes.methods import DataFrameMethods
 from acidsql.api.health import HealthMethods
 from acidsql.api.history import HistoryMethods
+from acidsql.api.info import InfoMethods
 from acidsql.api.migration import Migration
 from acidsql.api.opening import (
     conf,
@@ -38,6 +39,7 @@ from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
+from acidsql.storage.spark.session.quiet import new_spark
 from acidsql.storage.spark.session.store_conf import hand_over_store_settings
 from acidsql.storage.spark.views import drop_unneeded, drop_unneeded_briefly
 from acidsql.storage.writing.warm_workers import warm_workers
@@ -58,7 +60,7 @@ def connect(
     """Open a new, independent session.
 
     Args:
-        spark: The Spark session to run in. Default: the active session, else a new one.
+        spark: The Spark session to run in. Default: the active session, else a new, quiet one.
         warehouse: The directory of the tables, on ``file:``, ``hdfs:`` or an object store
             (``s3a:`` …). Default: the Spark conf ``spark.acidsql.warehouse``, else
             ``spark.sql.warehouse.dir``. Not for a Hive Metastore, which has one of its own.
@@ -84,7 +86,7 @@ def connect(
         MetastoreError: The metastore cannot be opened.
     """
     if spark is None:
-        spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
+        spark = SparkSession.getActiveSession() or new_spark({})
     need_count(retries, "retries")
     if compactor not in ("background", "inline", "off"):
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
@@ -109,8 +111,9 @@ def connect(
 
 
 class Session(
-    Migration, StreamMethods, HistoryMethods, CheckMethods, HealthMethods, DataFrameMethods
-):
+    Migration, StreamMethods, HistoryMethods, CheckMethods, HealthMethods, InfoMethods,
+    DataFrameMethods,
+):  # fmt: skip
     """Runs SQL statements over ACID tables. ``connect`` opens a session.
 
     Attributes:

@@ -372,5 +372,10 @@ class TxnStore(CatalogHistory, Protocol):
 class Metastore(Catalog, TxnStore, CompactionQueue, StreamLedger, VersionLog, Protocol):
     """The whole metastore."""
 
+    @property
+    def kind(self) -> str:
+        """What it is, for a person: the kind of database or server, and its version. The text has
+        no names of hosts or files. *Read-only.*"""
+
     def close(self) -> None:
         """Release connections. *Idempotent.*"""

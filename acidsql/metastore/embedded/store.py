@@ -8,6 +8,7 @@ from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.embedded.catalog import EmbeddedCatalog
 from acidsql.metastore.embedded.compactions import EmbeddedCompactions
 from acidsql.metastore.embedded.database.engine import Store
+from acidsql.metastore.embedded.database.schema import SCHEMA_VERSION
 from acidsql.metastore.embedded.locks import EmbeddedLocks
 from acidsql.metastore.embedded.records.streams import EmbeddedStreams
 from acidsql.metastore.embedded.records.versions import EmbeddedVersions
@@ -62,6 +63,11 @@ class EmbeddedMetastore(
     def url(self) -> str:
         """The URL without a password."""
         return self._store.name
+
+    @property
+    def kind(self) -> str:
+        """The database, and the version of the schema, which is that of this acidsql."""
+        return f"{self._store.dialect_name}, schema version {SCHEMA_VERSION} of acidsql"
 
     def close(self) -> None:
         """Close the connections to the database."""

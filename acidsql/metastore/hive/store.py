@@ -195,6 +195,11 @@ class HiveMetastore:
         return str(self.parts.server.client.address)
 
     @property
+    def kind(self) -> str:
+        """The server, with the version that it tells."""
+        return f"Hive Metastore {self.features.version}"
+
+    @property
     def warehouse(self) -> str:
         """The directory of the database ``default``."""
         return self.features.warehouse

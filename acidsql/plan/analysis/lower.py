@@ -347,10 +347,11 @@ def job_errors() -> Iterator[None]:
     or its Python task (WriteError) raised; else Spark's error.
 
     A task's error with a file becomes a WriteError. So does an exception of Java's, with a
-    condition, that PySpark has not converted. Errors that are not Spark's pass.
+    condition, that PySpark has not converted. Errors that are not Spark's pass. PySpark logs none.
     """
     try:
-        yield
+        with no_log():
+            yield
     except PySparkException as error:
         raise _job_error(error) from error
     except Exception as error:

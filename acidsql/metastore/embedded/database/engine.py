@@ -52,6 +52,7 @@ class Store:
         busy_timeout_ms: int,
     ) -> None:
         self.name, self._clock, self._process = _url_for_messages(url), clock, os.getpid()
+        self.dialect_name = url.partition(":")[0].partition("+")[0]
         self._dialect, self._busy_ms = _dialect_of_url(url, self.name), busy_timeout_ms
         self._writing = threading.Lock()
         self.engine = _open_engine(self._dialect, url, self.name, busy_timeout_ms)
