@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from acidsql.terminal import cli
 from acidsql.terminal.cli import main
+from acidsql.terminal.render import FORMS
 
 
 def test_help_says_what_there_is():
@@ -132,8 +133,45 @@ def test_a_server_that_does_not_answer_is_told(monkeypatch):
 def test_an_error_is_a_message(run):
     result = run("sql", "DELETE FROM nowhere; SELECT 1")
     assert result.exit_code == 1
-    assert "Error: [" in result.stderr
+    assert "Error: line 1, statement 1 of 2: [" in result.stderr
     assert "Traceback" not in result.output
+
+
+def test_an_error_of_a_file_names_the_file_the_line_and_the_statement(run, tmp_path):
+    script = tmp_path / "nightly.sql"
+    script.write_text(
+        "CREATE TABLE c (n INT);\n\nSELECT 1;\nDELETE FROM c\nWERE n = 1;\nSELECT 2;\n"
+    )
+    result = run("sql", "-f", str(script))
+    assert result.exit_code == 1
+    assert "Error: nightly.sql, line 5, statement 3 of 4: [PARSE_SYNTAX_ERROR]" in result.stderr
+    assert "\n  WERE n = 1;\n       ^\n" in result.stderr
+    script.write_text("SELECT 1;\nDELETE FROM nix")
+    assert "nightly.sql, line 2, statement 2 of 2: [" in run("sql", "-f", str(script)).stderr
+    assert "Error: line 2, statement 2 of 2: [" in run(input=script.read_text()).stderr
+    assert "Error: [" in run("sql", "SELEC").stderr
+
+
+def test_ctrl_c_tells_what_became_of_its_statement(run, monkeypatch):
+    def interrupted(session, text, *_, **__):
+        if "INSERT" not in text:
+            session.sql(text)
+            return
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("acidsql.terminal.terminal.run", interrupted)
+    result = run("sql", "CREATE TABLE c (n INT);\nINSERT INTO c VALUES (1); SELECT 1")
+    assert result.exit_code == 1
+    assert "Error: line 2, statement 2 of 3: Interrupted. The statement is undone" in result.stderr
+
+
+def test_null_is_shown_one_way_in_every_form(run):
+    query = "SELECT NULL AS n, '' AS e"
+    shown = {form: run("sql", "--format", form, query).stdout for form in FORMS}
+    assert "│ NULL │" in shown["table"]
+    assert shown["csv"] == 'n,e\n,""\n'
+    assert shown["json"] == '{"n":null,"e":""}\n'
+    assert shown["markdown"] == "| n | e |\n| --- | --- |\n| NULL |  |\n"
 
 
 def test_the_compactor_serves_the_queue_and_cleans(acid):

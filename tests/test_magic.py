@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from contextlib import nullcontext
 from decimal import Decimal
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
+from pyspark.sql import DataFrame
 
 import acidsql
 from acidsql.errors import SqlSyntaxError
@@ -87,6 +89,8 @@ def test_a_preview_shows_old_and_new_values_and_changes_nothing(shell, acid):
     first = shell.run_line_magic("acidsql", "--preview --limit 1 DELETE FROM t")
     assert str(first).endswith("(would be 2 deleted; the first 1 changes are shown)")
     assert acid.table("t").count() == 2
+    assert shell.run_line_magic("acidsql", "--preview kept << DELETE FROM t") is None
+    assert shell.user_ns["kept"].count() == 2
     with pytest.raises(UsageError, match="EXPLAIN|Expected INSERT"):
         shell.run_line_magic("acidsql", "--preview SELECT 1")
 
@@ -120,6 +124,18 @@ def test_the_last_outcome_is_the_cells_value(shell, paper):
     result = shell.run_cell("%acidsql INSERT INTO t VALUES (1)")
     assert isinstance(result.result, Receipt)
     assert shell.run_line_magic("acidsql", "--limit 1 SELECT n FROM t").rows == (("1",),)
+
+
+def test_the_quotes_around_an_option_are_no_part_of_its_value(shell, paper):
+    line = """-o "kept" --limit '1' --param 'note=two words' --param n='5' SELECT :note, :n"""
+    assert shell.run_line_magic("acidsql", line).rows == (("1",),)
+    assert isinstance(shell.user_ns["kept"], PaperFrame)
+    assert paper.told[0][1] == {"note": "two words", "n": "5"}
+
+
+def test_a_parameter_that_looks_like_a_dict_and_is_none_stays_a_text(shell, paper):
+    shell.run_line_magic("acidsql", "--param n={[]:1} SELECT :n")
+    assert paper.told[0][1] == {"n": "{[]:1}"}
 
 
 @pytest.mark.parametrize("line", ["x << SELECT 1", "-o x SELECT 1", "--out=x --quiet SELECT 1"])
@@ -183,6 +199,27 @@ def test_a_value_that_sql_has_not_is_refused_by_name(shell, acid, value):
         shell.run_line_magic("acidsql", "SELECT :value AS v")
 
 
+def test_a_noisy_spark_of_others_is_told_once_and_made_quiet_only_if_asked(
+    shell, paper, monkeypatch
+):
+    shown, quieted = [], []
+    paper.spark = "Spark"
+    monkeypatch.setattr(magic, "display", lambda content: shown.append(content.data))
+    monkeypatch.setattr(magic, "is_noisy", lambda spark: not quieted)
+    monkeypatch.setattr(magic, "quiet_spark", quieted.append)
+    monkeypatch.setattr(magic, "show_progress", lambda *_: nullcontext())
+    magics = magic.AcidSqlMagics(shell)
+    magics.acidsql("--quiet INSERT INTO t VALUES (1)")
+    assert shown == []  # IPython in a terminal
+    monkeypatch.setattr(shell, "kernel", object(), raising=False)
+    for _ in range(2):
+        magics.acidsql("--quiet INSERT INTO t VALUES (1)")
+    (hint,) = shown
+    assert "%acidsql --quiet-spark" in hint and quieted == []
+    assert magics.acidsql("--quiet-spark") is None
+    assert quieted == ["Spark"] and len(paper.told) == 3
+
+
 def test_quiet_shows_nothing(shell, paper, capsys):
     assert shell.run_cell_magic("acidsql", "--quiet", "INSERT INTO t VALUES (1); SELECT 1") is None
     assert capsys.readouterr().out == ""
@@ -193,7 +230,8 @@ def test_an_error_has_no_traceback_and_stops_the_cell(shell, paper, capsys):
     assert isinstance(result.error_in_exec, UsageError)
     assert len(paper.told) == 2
     out, err = capsys.readouterr()
-    assert "statement 2 of 3: [PARSE_SYNTAX_ERROR] Not SQL. (line 1, column 1)" in err
+    place = "line 2, statement 2 of 3: [PARSE_SYNTAX_ERROR] Not SQL. (line 2, column 27)"
+    assert place in err
     assert "1 inserted" in out
     assert "Traceback" not in out + err
 
@@ -204,7 +242,7 @@ def test_an_interrupt_has_no_traceback_and_tells_what_became_of_its_statement(
     result = shell.run_cell("%%acidsql\nINSERT INTO t VALUES (1); LONG; INSERT INTO t VALUES (2)")
     assert isinstance(result.error_in_exec, UsageError) and len(paper.told) == 2
     out, err = capsys.readouterr()
-    assert "statement 2 of 3: Interrupted. The statement is undone, unless" in err
+    assert "line 2, statement 2 of 3: Interrupted. The statement is undone, unless" in err
     assert "1 inserted" in out and "Traceback" not in out + err
     with no_log():
         logging.getLogger().error("KeyboardInterrupt while sending command.")  # as py4j does
@@ -262,6 +300,44 @@ def test_a_statement_at_the_end_of_a_cell_is_shown_as_its_receipt(shell, acid, c
     assert repr(acid) == f"Session({acid.warehouse}, {acid.metastore.url}, Spark " + (
         f"{acid.spark.version})"
     )
+
+
+TEXTS = (
+    "EXPLAIN UPDATE t SET id = 2", "EXPLAIN SELECT * FROM t", "EXPLAIN SELECT 1",
+    "SHOW CREATE TABLE t", "EXPLAIN ALTER TABLE t COMPACT 'major'", "DESCRIBE FUNCTION upper",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("statement", TEXTS)
+def test_a_text_of_several_lines_is_shown_whole_and_is_a_frame(acid, statement):
+    acid.sql("CREATE TABLE t (id INT)")
+    frame = acid.sql(statement)
+    texts = [row[0] for row in frame.collect()]
+    assert repr(frame) == "\n".join(texts) and "\n" in repr(frame)
+    assert frame._repr_html_().startswith('<pre class="acidsql-text"')
+    assert isinstance(frame, DataFrame) and frame.count() == len(texts)
+    assert "\n" not in repr(frame.limit(1))  # a new DataFrame is PySpark's own
+
+
+SILENT = (
+    "USE default", "CREATE TEMPORARY VIEW quiet_view AS SELECT 1 AS n",
+    "CREATE TEMPORARY VIEW other_quiet_view AS SELECT * FROM t", "BEGIN", "ROLLBACK",
+)  # fmt: skip
+
+
+def test_a_statement_without_rows_and_columns_shows_nothing_but_its_receipt(shell, acid, capsys):
+    acid.sql("CREATE TABLE t (id INT)").show()
+    assert capsys.readouterr().out == f"{acid.last}\n"
+    for statement in SILENT:
+        frame = acid.sql(statement)
+        frame.show()
+        assert (repr(frame), frame._repr_html_(), frame.columns) == ("", "", [])
+        shell.user_ns["frame"] = frame
+        shell.run_cell("frame", silent=False)
+        assert "+" not in capsys.readouterr().out
+    acid.sql("SHOW TABLES").show()
+    assert "tableName" in capsys.readouterr().out
+    assert "key" in repr(acid.sql("SET spark.sql.shuffle.partitions"))  # it has columns
 
 
 def test_times_are_shown_as_times(shell, acid):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
+import termios
 
 import pexpect
 import pytest
@@ -12,7 +13,9 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
+from acidsql.api.names import NameLists
 from acidsql.terminal import shell
+from acidsql.terminal.background import BackgroundAnswers
 from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.shell import Shell, history_path, is_complete
 
@@ -94,6 +97,35 @@ def test_statements_and_shortcuts(acid, typed, tmp_path):
     assert sorted(row.id for row in acid.table("t").collect()) == [0, 2, 3, 4]
 
 
+def test_rows_are_shown_in_the_mode_that_was_chosen_here_or_in_a_file(acid, typed, tmp_path):
+    file = tmp_path / "some rows.csv"
+    shown = typed(
+        "CREATE TABLE t (id INT, v STRING); INSERT INTO t VALUES (1, NULL), (2, 'b');",
+        r"\x", "SELECT * FROM t ORDER BY id;", r"\x",
+        r"\mode markdown", "SELECT * FROM t ORDER BY id;",
+        r"\mode CSV", f"\\o {file}", "SELECT * FROM t ORDER BY id;", "DELETE FROM t WHERE id = 1;",
+        r"\o", "SELECT count(*) AS n FROM t;", r"\mode", r"\mode html", r"\o /no/such/place/x",
+    )  # fmt: skip
+    assert "─[ row 1 ]" in shown.out and "\nv  | NULL\n" in shown.out
+    assert "| 1 | NULL |\n| 2 | b |\n" in shown.out
+    assert file.read_text() == "id,v\n1,\n2,b\n"
+    assert "1 deleted" in shown.out + shown.err and "\nn\n1\n" in shown.out
+    assert "Rows are shown as csv." in shown.out
+    assert "The mode is table, csv, json or markdown, not 'html'." in shown.err
+    assert "No such file" in shown.err
+
+
+def test_help_has_psqls_names_too(typed):
+    assert typed(r"\help").out.count("show each column on a line of its own") == 1
+    assert "show each column" in typed(r"\h").out
+
+
+def test_a_file_of_statements_names_its_line_in_an_error(acid, typed, tmp_path):
+    script = tmp_path / "two.sql"
+    script.write_text("SELECT 1;\n\nDELETE FROM\n;")
+    assert "two.sql, line 3, statement 2 of 2: [PARSE_SYNTAX_ERROR]" in typed(f"\\i {script}").err
+
+
 def test_an_error_has_a_caret_and_ends_the_line_not_the_shell(acid, typed):
     told = typed(
         "CREATE TABLE t (id INT); INSERT INTO t VALUES ('x'); INSERT INTO t VALUES (1);",
@@ -165,7 +197,7 @@ def test_words_are_completed(acid, spark):
     acid.sql("CREATE TABLE planes (tailnum STRING, seats INT) PARTITIONED BY (`the year` INT)")
     acid.sql("CREATE TABLE places (name STRING)")
     acid.sql("CREATE VIEW plain AS SELECT seats AS chairs FROM planes")
-    complete = StatementCompleter(acid.sql)
+    complete = StatementCompleter(NameLists(acid), BackgroundAnswers(wait_s=60))
 
     def words(text):
         before, _, after = text.partition("|")
@@ -234,3 +266,77 @@ def test_in_a_terminal_tab_completes_names_and_ctrl_c_undoes_a_statement(acid, t
         terminal.expect(pexpect.EOF)
     assert terminal.wait() == 0
     assert [row.id for row in acid.table("planes").collect()] == [5]
+
+
+# The shell, over a store that takes ten minutes to list tables.
+SLOW_STORE = """
+import time
+from acidsql.api.names import NameLists
+from acidsql.terminal.cli import main
+NameLists.acid_tables = lambda self, database=None: time.sleep(600) or []
+main()
+"""
+
+
+def _echo(terminal) -> bool:
+    """Whether the terminal itself shows what is typed. At a prompt it does not: the prompt does."""
+    return bool(termios.tcgetattr(terminal.child_fd)[3] & termios.ECHO)
+
+
+@pytest.mark.slow
+@pytest.mark.classic
+def test_ctrl_c_gives_a_clean_prompt_wherever_it_is_typed(acid, spark, tmp_path):
+    acid.sql("CREATE TABLE planes (id BIGINT)")
+    acid.sql("INSERT INTO planes VALUES (1)")
+    program = tmp_path / "slow.py"
+    program.write_text(SLOW_STORE)
+    environment = {
+        **os.environ, "PYSPARK_PYTHON": sys.executable, "XDG_STATE_HOME": str(tmp_path),
+        "TERM": "xterm", "PAGER": "cat", "NO_COLOR": "1", "PROMPT_TOOLKIT_NO_CPR": "1",
+    }  # fmt: skip
+    words = [str(program), "--master", "local[1]", "--warehouse", acid.warehouse]
+
+    with pexpect.spawn(
+        sys.executable, words, env=environment, encoding="utf-8", dimensions=(30, 100), timeout=60
+    ) as terminal:
+        assert _echo(terminal)
+        terminal.expect("Each statement ends with")  # Spark has started
+
+        def expect_prompt(number: int) -> None:
+            """A prompt comes within seconds, and the next statement is run."""
+            terminal.expect("default>", timeout=15)
+            terminal.send(f"SELECT {number} + 1000 AS n;{ENTER}")
+            terminal.expect(f" {number + 1000} ", timeout=30)
+            terminal.expect("default>")
+            assert not _echo(terminal)
+
+        expect_prompt(1)
+        terminal.send(f"SELEC{TAB}")
+        terminal.expect("SELECT")  # keywords need no store
+        terminal.send(f" * FROM pla{TAB}")
+        terminal.send(CTRL_C)
+        expect_prompt(2)
+        terminal.send(f"DELETE FROM planes{CTRL_C}")
+        expect_prompt(3)
+        terminal.send(f"SELECT * FROM pla{TAB}{TAB}nes;{ENTER}")  # a late answer holds up nothing
+        terminal.expect("1 row")
+        terminal.send(f"SELECT sum(id) FROM range(1000000000000);{ENTER}")
+        terminal.expect("tasks are done")
+        terminal.send(CTRL_C)
+        terminal.expect("Interrupted", timeout=15)
+        expect_prompt(4)
+        with acid.transaction():
+            acid.sql("UPDATE planes SET id = 2")
+            terminal.send(f"UPDATE planes SET id = 3;{ENTER}")
+            terminal.expect("waits for a lock")
+            terminal.send(CTRL_C)
+            terminal.expect("Interrupted. The statement is undone", timeout=15)
+            expect_prompt(5)
+        terminal.send(f"UPDATE planes SET id = id + 1;{ENTER}")
+        terminal.expect("1 updated")
+        terminal.expect("default>")
+        terminal.send(f"quit{ENTER}")
+        terminal.expect(pexpect.EOF)
+        assert _echo(terminal)
+    assert terminal.wait() == 0
+    assert [row.id for row in acid.table("planes").collect()] == [3]

@@ -17,11 +17,10 @@ from acidsql import __version__
 from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.sql.text.parameters import python_value
-from acidsql.sql.text.tokens import split_statements
 
 _ALL_ROWS = 1_000_000  # for lists of tables, transactions or files
 _LATE_S = 5.0
-_FORMATS = click.Choice(["table", "csv", "json"])
+_FORMATS = click.Choice(["table", "csv", "json", "markdown"])
 
 
 @click.group(
@@ -79,23 +78,47 @@ def sql_command(
     a transaction of its own, except between BEGIN and COMMIT. The first statement that fails ends
     the command. A transaction that is open at the end is rolled back, and the command fails.
     Results go to standard output. Receipts go there too, but with csv and json they go to standard
-    error.
+    error. The message of an error names the file, the line and the statement.
 
     csv and json give all rows, in UTF-8, and lose nothing. In csv, NULL is an empty field, the
     empty string is "", nested values are JSON, and binary values are 0x and hexadecimal digits. In
     json, binary values are base64, and the keys of maps are strings.
     """
-    from acidsql.terminal.terminal import run
+    from acidsql.terminal.progress import interruption_message
+    from acidsql.terminal.script import Script
+    from acidsql.terminal.terminal import Output, run
 
-    text = _statements_text(text, file)
+    path = str(getattr(file, "name", "-"))  # standard input has another name, or none
+    name = "" if path in ("-", "<stdin>") else os.path.basename(path)
+    script = Script(_statements_text(text, file), name)
     values = dict(_split_name_and_value(param, "--param") for param in params)
     args = {name: python_value(value) for name, value in values.items()} or None
     # The process ends with the last statement, so a compaction in the background would not end.
     with _session(options, compactor="inline") as session:
-        for span in split_statements(text):
-            run(session, span.slice(text), args, form=form, limit=limit)
+        with _errors_told_by(script):
+            statements = script.statements()
+        for statement in statements:
+            before = session.last
+            try:
+                with _errors_told_by(statement):
+                    run(session, statement.text, args, output=Output(form, limit))
+            except KeyboardInterrupt:
+                message = statement.placed_text(interruption_message(session, before))
+                raise click.ClickException(message) from None
         if session.in_transaction:
             raise click.ClickException("BEGIN without COMMIT: its changes were rolled back.")
+
+
+@contextmanager
+def _errors_told_by(place: Any) -> Iterator[None]:
+    """Turn the errors of acidsql and Spark in the block into click's, with the text that ``place``
+    gives them: a ``Script`` or one of its statements."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (AcidSqlError, PySparkException) as error:
+        raise click.ClickException(place.error_text(error)) from None
 
 
 def _run_shell(options: dict[str, Any]) -> None:
@@ -117,21 +140,21 @@ def _run_shell(options: dict[str, Any]) -> None:
 @click.pass_obj
 def tables(options: dict[str, Any], database: str | None) -> None:
     """List the tables (of DATABASE, default: default)."""
-    from acidsql.terminal.terminal import run
+    from acidsql.terminal.terminal import Output, run
 
     with _session(options) as session:
         text = "SHOW TABLES" + (f" IN `{database.replace('`', '``')}`" if database else "")
-        run(session, text, limit=_ALL_ROWS)
+        run(session, text, output=Output(limit=_ALL_ROWS))
 
 
 @main.command()
 @click.pass_obj
 def txns(options: dict[str, Any]) -> None:
     """List the open and the aborted transactions."""
-    from acidsql.terminal.terminal import run
+    from acidsql.terminal.terminal import Output, run
 
     with _session(options) as session:
-        run(session, "SHOW TRANSACTIONS", limit=_ALL_ROWS)
+        run(session, "SHOW TRANSACTIONS", output=Output(limit=_ALL_ROWS))
 
 
 @main.command()
@@ -287,6 +310,18 @@ def compactor(options: dict[str, Any], once: bool, pool: str | None) -> None:
             click.echo("stopped")
 
 
+@main.command()
+@click.pass_obj
+def info(options: dict[str, Any]) -> None:
+    """Print what to send with a question: versions, kinds of stores, and confs. No secrets.
+
+    The command does not start Spark. With --warehouse or --metastore it looks at the metastore.
+    """
+    from acidsql.api.info import installation_info
+
+    click.echo(installation_info(options["metastore"], options["warehouse"], options["confs"]))
+
+
 @main.command("hive-check")
 @click.option("--metastore", "url", metavar="URL", help="thrift://host:9083")
 @click.option("--database", "databases", multiple=True, metavar="NAME", help="Only this database.")
@@ -401,19 +436,18 @@ def _session(options: dict[str, Any], compactor: str = "off") -> Iterator[Any]:
 
 def _spark_session(options: dict[str, Any]) -> Any:
     """Return a Spark session with the options ``master``, ``remote`` and ``confs``. Without
-    ``remote``, Spark's UI and progress bars are off unless a conf says otherwise. If a session runs
-    already, return it, with the confs set."""
-    from pyspark.sql import SparkSession
+    ``remote``, it is a quiet one (``new_spark``), and Spark's UI is off unless a conf says
+    otherwise. If a session runs already, return it, with the confs set."""
+    from acidsql.storage.spark.session.quiet import new_spark
 
-    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-    builder = SparkSession.builder.appName("acidsql")
+    confs = {"spark.app.name": "acidsql"}
     if options["master"]:
-        builder = builder.master(options["master"])
+        confs["spark.master"] = options["master"]
     if options["remote"]:
-        builder, quiet = builder.remote(options["remote"]), {}  # a server has these confs already
-    for name, value in {**quiet, **options["confs"]}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+        confs["spark.remote"] = options["remote"]
+    else:
+        confs["spark.ui.enabled"] = "false"  # a server has its own
+    return new_spark({**confs, **options["confs"]})
 
 
 def _split_name_and_value(text: str, option: str) -> tuple[str, str]:

@@ -1,25 +1,22 @@
 """Completes a word of a statement: keywords, databases, tables, columns.
 
-The names come from SHOW and DESCRIBE, so acidsql's tables, Spark's and views are known alike.
+Keywords are known without Spark. Names are asked for in the background, so that a slow store or a
+busy Spark never stops a person who types.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import cached_property
-
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol
 
 from acidsql.errors import AcidSqlError
-from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.lookahead import RELATION_ENDS
 from acidsql.sql.text.tokens import SqlText, Token, split_statements, tokenize, words
-from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.columns import quote
+from acidsql.terminal.background import BackgroundAnswers, Questions
+from acidsql.terminal.keywords import KEYWORDS
 
 # After these words stands the name of a table or of a database.
 _BEFORE_TABLE = words("FROM JOIN INTO UPDATE TABLE USING DESCRIBE DESC HISTORY")
@@ -28,24 +25,40 @@ _BEFORE_DATABASE = words("USE DATABASE SCHEMA IN")
 _NO_ALIAS = RELATION_ENDS | words(
     "SET VALUES WHEN PARTITION VERSION TIMESTAMP RETURNING REPLACE BY TO KEYS"
 )
-# acidsql's words that Spark's own list lacks.
-_OWN_WORDS = words(
-    "ABORT AUTO CDC COMPACT COMPACTIONS CONFLICTS HISTORY KEYS LOAD LOCK MATCHED MERGE RELEASE "
-    "RETURNING REVERT ROLLBACK SAVEPOINT SEQUENCE SKIP STREAMS TRANSACTION TRANSACTIONS UNLOCK WAIT"
-)
 _WORD = re.compile(r"\w*\Z")
 _PLAIN = re.compile(r"[A-Za-z_]\w*")
 
 
+class Names(Protocol):
+    """The names that statements may use, as ``api.names.NameLists`` has them."""
+
+    def acid_databases(self) -> list[str]: ...
+
+    def spark_databases(self) -> list[str]: ...
+
+    def acid_tables(self, database: str | None = None) -> list[str]: ...
+
+    def spark_tables(self, database: str | None = None) -> list[str]: ...
+
+    def columns(self, parts: tuple[str, ...]) -> list[str]: ...
+
+
 @dataclass
 class StatementCompleter:
-    """Completes words of one session's statements.
+    """Completes words of one session's statements. Any thread may call its method.
 
     Args:
-        run: ``Session.sql``.
+        names: Lists databases, tables and columns.
+        background: Asks ``names``, and limits the time that this takes.
     """
 
-    run: Callable[[str], DataFrame]
+    names: Names
+    background: BackgroundAnswers = field(default_factory=BackgroundAnswers)
+
+    def prepare(self) -> None:
+        """Ask for the names of tables and databases in the background, and do not wait. The
+        answer to a question takes longest, so a shell calls this before a person types."""
+        self.background.prepare({**self._database_questions(), **self._table_questions()})
 
     def completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
         """Return the words that may replace the word that ends at the cursor.
@@ -57,7 +70,8 @@ class StatementCompleter:
         Returns:
             The offset where the word starts (at its back quote, if it has one), and the sorted
             words that begin with what is typed, whatever the case. There are none in a string or in
-            a comment. A name that needs back quotes has them.
+            a comment. A name that needs back quotes has them. Names that nobody has told in time
+            are missing, but the next call may have them.
         """
         word = _WORD.search(text, 0, cursor)
         assert word is not None  # it may be empty
@@ -68,8 +82,10 @@ class StatementCompleter:
             return self._quoted_completions(text, cursor)
         if _is_in_comment(text[:start], before):
             return start, []
-        names, prefix = set(self._candidate_names(text, cursor, before)), word[0].lower()
-        return start, sorted(n for n in names if n.strip("`").lower().startswith(prefix))
+        names, may_be_keyword = self._candidate_names(text, cursor, before)
+        candidates = {*map(_sql_name, names), *(KEYWORDS if may_be_keyword else ())}
+        prefix = word[0].lower()
+        return start, sorted(n for n in candidates if n.strip("`").lower().startswith(prefix))
 
     def _quoted_completions(self, text: str, cursor: int) -> tuple[int, list[str]]:
         """Return the offset of the open back quote at the cursor, and the names, no keywords, that
@@ -89,78 +105,74 @@ class StatementCompleter:
             text[:start] + text[cursor + closed :],
             text[start + 1 : cursor].lower(),
         )
-        names = {*self._candidate_names(surroundings, start, before)}.difference(self._keywords)
-        quoted_names = sorted(n if n.startswith("`") else quote(n) for n in names)
+        names, _ = self._candidate_names(surroundings, start, before)
+        quoted_names = sorted(map(quote, {*names}))
         end = -1 if closed == 1 else None  # the back quote that follows stays
         return start, [n[:end] for n in quoted_names if n[1:].lower().startswith(prefix)]
 
-    def _candidate_names(self, text: str, cursor: int, before: list[Token]) -> list[str]:
-        """Return the names and keywords that may stand at the cursor, whatever is typed of the
-        word; some come twice. ``before``: the tokens before the word.
+    def _candidate_names(
+        self, text: str, cursor: int, before: list[Token]
+    ) -> tuple[list[str], bool]:
+        """Return the names that may stand at the cursor, whatever is typed of the word, and whether
+        a keyword may stand there, too. Some names come twice. ``before``: the tokens before the
+        word.
 
         Behind ``a.b.`` these are `_child_names`; behind FROM and the like, tables and databases;
         behind USE, IN and the like, databases, if the statement names no table. Else they are the
         columns of the statement's tables, the names and aliases of these tables in lower case, and
-        all keywords.
+        keywords.
         """
         tables = _named_tables(_statement_tokens(text, cursor))
         path = _dotted_prefix(before)
         if path:
-            return self._child_names(path, tables)
+            return self._child_names(path, tables), False
         last = before[-1].upper if before else ""
         if last in _BEFORE_TABLE:
-            return [*self._tables(), *self._databases()]
+            questions = {**self._database_questions(), **self._table_questions()}
+            return self.background.answers(questions), False
         if last in _BEFORE_DATABASE and not tables:
-            return self._databases()
-        columns = [name for parts in {*tables.values()} for name in self._table_columns(parts)]
-        return [*columns, *tables, *self._keywords]
+            return self.background.answers(self._database_questions()), False
+        return [*self._columns_of({*tables.values()}), *tables], True
+
+    def _database_questions(self) -> Questions:
+        """Return the questions for all databases."""
+        return {
+            ("databases", "acid"): self.names.acid_databases,
+            ("databases", "spark"): self.names.spark_databases,
+        }
+
+    def _table_questions(self, database: str | None = None) -> Questions:
+        """Return the questions for the tables of a database; None: of the current one."""
+        place = () if database is None else (database,)
+        return {
+            ("tables", "acid", *place): partial(self.names.acid_tables, database),
+            ("tables", "spark", *place): partial(self.names.spark_tables, database),
+        }
 
     def _child_names(self, path: tuple[str, ...], tables: dict[str, tuple[str, ...]]) -> list[str]:
         """Return the names that may stand behind ``path.``: if ``path`` is one name of ``tables``
         (a table of the statement or its alias), this table's columns; else the tables of the
-        database ``path`` or, if there are none or ``path`` has several parts, the columns of the
-        table ``path``."""
+        database ``path`` and the columns of the table ``path``."""
         if len(path) == 1 and path[0].lower() in tables:
-            return self._table_columns(tables[path[0].lower()])
-        return (self._tables(path[0]) if len(path) == 1 else []) or self._table_columns(path)
+            path = tables[path[0].lower()]
+        elif len(path) == 1:
+            questions = {**self._table_questions(path[0]), **self._column_questions({path})}
+            return self.background.answers(questions)
+        return self._columns_of({path})
 
-    def _databases(self) -> list[str]:
-        """Return the names of all databases, as they are written in SQL."""
-        return self._column_of_query("SHOW DATABASES")
+    def _columns_of(self, tables: set[tuple[str, ...]]) -> list[str]:
+        """Return the names of the columns of tables, which are given by the parts of their
+        names."""
+        return self.background.answers(self._column_questions(tables))
 
-    def _tables(self, database: str | None = None) -> list[str]:
-        """Return the names of a database's tables, by default of the current one, as they are
-        written in SQL; [] if there is no such database."""
-        inside = "" if database is None else f" IN {quote(database)}"
-        return self._column_of_query(f"SHOW TABLES{inside}", "tableName")
-
-    def _table_columns(self, parts: tuple[str, ...]) -> list[str]:
-        """Return the names of a table's columns, as they are written in SQL: the first block of the
-        rows of DESCRIBE TABLE; [] if there is no such table."""
-        names = self._column_of_query(f"DESCRIBE TABLE {quoted_path(parts)}")
-        # What follows the columns begins with an empty line or a heading.
-        return list(itertools.takewhile(lambda name: name[:1] not in ("", "#"), names))
-
-    @cached_property
-    def _keywords(self) -> list[str]:
-        """Return the keywords of Spark and of acidsql, each once, in alphabetical order; if Spark's
-        cannot be asked for, acidsql's alone. They are fetched once."""
-        return sorted({*_OWN_WORDS, *self._column_of_query("SELECT keyword FROM sql_keywords()")})
-
-    def _column_of_query(self, query: str, column: str | None = None) -> list[str]:
-        """Run a query, and return one column of its rows, by default the first, as names in SQL; []
-        if the query fails with an error of acidsql or Spark, which is not logged."""
-        with suppress(AcidSqlError, PySparkException), no_log():
-            frame = self.run(query)
-            rows = frame.select(column or frame.columns[0]).collect()
-            return [_sql_name(row[0]) for row in rows]
-        return []
+    def _column_questions(self, tables: set[tuple[str, ...]]) -> Questions:
+        """Return the questions for the columns of tables."""
+        return {("columns", *parts): partial(self.names.columns, parts) for parts in tables}
 
 
 def _sql_name(name: str) -> str:
-    """Return a name in back quotes if it needs them. A heading of DESCRIBE (``# …``) and "" stay as
-    they are."""
-    return name if _PLAIN.fullmatch(name) or name[:1] in ("", "#") else quote(name)
+    """Return a name in back quotes if it needs them."""
+    return name if _PLAIN.fullmatch(name) else quote(name)
 
 
 def _is_in_comment(text: str, before: list[Token]) -> bool:

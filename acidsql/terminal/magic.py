@@ -21,12 +21,16 @@ Options stand before the text:
 * ``--preview`` runs nothing: it shows what the statements would change (``Session.preview``);
 * ``--health`` shows the health of the table whose name follows, or of all tables
   (``Session.health``);
+* ``--quiet-spark`` lets a Spark that the notebook has started log errors only, and show no bars, in
+  all sessions of this process;
 * ``--param name=value`` gives ``:name`` a value.
 
-``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing.
+``name << SELECT …`` keeps a query's DataFrame in the variable ``name`` and shows nothing; with
+``--preview``, the DataFrame of the changes.
 
-A cell stops at its first error, which is shown without a traceback. The statements before the error
-stay done. Tab completes keywords and the names of tables and columns.
+A cell stops at its first error, which is shown without a traceback, with its line in the cell and
+the number of its statement. The statements before the error stay done. Tab completes keywords and
+the names of tables and columns.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
 from IPython.core.error import UsageError
@@ -47,15 +51,18 @@ from IPython.display import HTML, display
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from acidsql.api.names import NameLists
 from acidsql.api.session import Session, connect, newest_session
 from acidsql.errors import AcidSqlError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.parameters import is_value, python_value
-from acidsql.sql.text.tokens import SqlText, split_statements, tokenize
+from acidsql.sql.text.tokens import tokenize
 from acidsql.statements.context.result import Receipt
+from acidsql.storage.spark.session.quiet import is_noisy, quiet_spark
 from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.progress import interruption_message, show_progress
 from acidsql.terminal.render import FirstChanges, first_changes, first_rows, with_times
+from acidsql.terminal.script import Script, ScriptStatement
 from acidsql.terminal.terminal import progress
 
 DEFAULT_LIMIT = 20
@@ -64,8 +71,15 @@ _FORMS: dict[str, Callable[[DataFrame], Any]] = {
     "arrow": lambda frame: frame.toArrow(),
     "spark": lambda frame: frame,
 }
-_FLAGS = {"--quiet": "quiet", "-q": "quiet", "--preview": "preview", "--health": "health"}
-_FLAG = re.compile(r"\s*(--quiet|-q|--preview|--health)(?=\s|$)")
+_FLAGS = {
+    "--quiet": "quiet", "-q": "quiet", "--preview": "preview", "--health": "health",
+    "--quiet-spark": "quiet_spark",
+}  # fmt: skip
+_FLAG = re.compile(r"\s*(--quiet-spark|--quiet|-q|--preview|--health)(?=\s|$)")
+_HINT = (
+    "Spark writes its progress bars and warnings into this notebook. `%acidsql --quiet-spark` "
+    "stops it."
+)
 _OPTION = re.compile(
     r"\s*(--out|-o|--limit|--param|--format|--session|-s|--connect)"
     r"""(?:=|\s+)((?:"[^"]*"|'[^']*'|[^\s"'])+)"""
@@ -87,6 +101,7 @@ class _Options:
     quiet: bool = False
     preview: bool = False
     health: bool = False
+    quiet_spark: bool = False
     params: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -104,11 +119,13 @@ class AcidSqlMagics(Magics):
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell)
         self._connected: dict[str, Session] = {}
+        self._has_hinted = False
 
     @line_cell_magic
     def acidsql(self, line: str, cell: str | None = None) -> Any:
         """Run SQL: ``%acidsql [-o NAME] [--limit N] [--format FORM] [--quiet] [--preview]
-        [--health] [--param name=value] [--session NAME] [--connect URL] statement; …``.
+        [--health] [--quiet-spark] [--param name=value] [--session NAME] [--connect URL]
+        statement; …``.
 
         Returns:
             The last statement's rows or receipt. Those of earlier statements are displayed.
@@ -118,25 +135,30 @@ class AcidSqlMagics(Magics):
         """
         options, start = _parse_options(line)
         text = start if cell is None else f"{start}\n{cell}"
-        outcome, place = None, ""
+        outcome, place = None, cast("Script | ScriptStatement", Script(text))
         try:
             if options.health:
                 return self._health(text.strip().removesuffix(";").rstrip(), options)
-            statements = [SqlText(span.slice(text)) for span in split_statements(text)]
+            statements = Script(text).statements()
             session = self._chosen_session(options)
-            for number, statement in enumerate(statements, 1):
+            self._quiet_spark_or_hint(session, options)
+            for statement in statements:
                 if outcome is not None:
                     display(outcome)  # type: ignore[no-untyped-call]
-                place = f"statement {number} of {len(statements)}: " if statements[1:] else ""
+                assigned = _ASSIGN.match(statement.text)
+                place = statement = statement.behind(assigned.end()) if assigned else statement
                 before = session.last
                 try:
                     with no_log():  # the error is shown below
-                        outcome = self._run_statement(session, statement, options)
+                        outcome = self._run_statement(
+                            session, statement.text, options, assigned[1] if assigned else None
+                        )
                 except KeyboardInterrupt:
-                    raise UsageError(place + interruption_message(session, before)) from None
+                    message = interruption_message(session, before)
+                    raise UsageError(statement.placed_text(message)) from None
         except (AcidSqlError, PySparkException) as error:
             # IPython shows a UsageError without a traceback. The cell fails, so "run all" stops.
-            raise UsageError(f"{place}{error}") from None
+            raise UsageError(place.error_text(error)) from None
         return outcome
 
     def _chosen_session(self, options: _Options) -> Session:
@@ -156,20 +178,30 @@ class AcidSqlMagics(Magics):
             raise UsageError(f"--session: the variable '{options.session}' holds no session")
         return named
 
-    def _run_statement(self, session: Session, text: str, options: _Options) -> Any:
+    def _quiet_spark_or_hint(self, session: Session, options: _Options) -> None:
+        """Make Spark quiet, if the options say so. In a notebook whose Spark writes bars into
+        cells, display a hint, once."""
+        if options.quiet_spark:
+            quiet_spark(session.spark)
+        elif hasattr(self.shell, "kernel") and not self._has_hinted and is_noisy(session.spark):
+            self._has_hinted = True
+            display(HTML(f"<small>{html.escape(_HINT)}</small>"))  # type: ignore[no-untyped-call]
+
+    def _run_statement(
+        self, session: Session, text: str, options: _Options, variable: str | None
+    ) -> Any:
         """Run one statement, or preview it. Return what the notebook is to show: a receipt of a
-        change, also after ``name <<``; rows in the form of the options; None with ``--quiet``, for
-        rows after ``name <<``, and for a statement without columns that changed nothing. The
-        variable of ``<<`` gets the DataFrame; that of ``--out`` does if it has rows (a query,
+        change; rows in the form of the options; None with ``--quiet``, for rows that ``variable``
+        gets, and for a statement without columns that changed nothing. The variable of ``<<``,
+        which is ``variable``, gets the DataFrame; that of ``--out`` does if it has rows (a query,
         RETURNING). A receipt beside rows is displayed here."""
         if options.preview:
-            return self._preview(session, text, options)
-        before, assigned = session.last, _ASSIGN.match(text)
-        text = text[assigned.end() :] if assigned else text
+            return self._preview(session, text, options, variable)
+        before = session.last
         with self._progress(session, text):
             frame = session.sql(text, self._arguments(text, options.params) or None)
-        if assigned:
-            self.shell.user_ns[assigned[1]] = frame
+        if variable is not None:
+            self.shell.user_ns[variable] = frame
         receipt = None if session.last is before else session.last
         if receipt is not None and not receipt.returns_rows:
             return None if options.quiet else receipt
@@ -177,7 +209,7 @@ class AcidSqlMagics(Magics):
             display(receipt)  # type: ignore[no-untyped-call]
         if frame.columns and options.out is not None:
             self.shell.user_ns[options.out] = frame
-        if assigned or options.quiet or not frame.columns:
+        if variable is not None or options.quiet or not frame.columns:
             return None
         with self._progress(session, text):
             return _formatted_rows(frame, text, options)
@@ -189,13 +221,15 @@ class AcidSqlMagics(Magics):
             return show_progress(session, text, _Line().show)
         return progress(session, text)
 
-    def _preview(self, session: Session, text: str, options: _Options) -> FirstChanges | None:
-        """Return the first changes that a statement would make, for display; None with ``--quiet``.
-        ``--out``'s variable gets the DataFrame of all. Nothing is written."""
+    def _preview(
+        self, session: Session, text: str, options: _Options, variable: str | None
+    ) -> FirstChanges | None:
+        """Return the first changes that a statement would make, for display; None with ``--quiet``,
+        and after ``name <<``. This name's variable and ``--out``'s get the DataFrame of all.
+        Nothing is written."""
         frame = session.preview(text, self._arguments(text, options.params) or None)
-        if options.out is not None:
-            self.shell.user_ns[options.out] = frame
-        if options.quiet:
+        self.shell.user_ns |= {name: frame for name in (variable, options.out) if name is not None}
+        if options.quiet or variable is not None:
             return None
         with self._progress(session, text):
             return first_changes(frame, options.rows)
@@ -256,35 +290,49 @@ def _formatted_rows(frame: DataFrame, text: str, options: _Options) -> Any:
 
 def _parse_options(line: str) -> tuple[_Options, str]:
     """Return the options at the start of a line, and the text behind them, with its leading blanks.
-    A value may stand behind ``=`` or a blank; of an option given twice the last counts (each
-    --param adds a value). Raise UsageError for an unknown option, or a missing or wrong value."""
+    A value may stand behind ``=`` or a blank, and in quotes; of an option given twice the last
+    counts (each --param adds a value). Raise UsageError for an unknown option, or a missing or
+    wrong value."""
     options = _Options()
     while match := _FLAG.match(line) or _OPTION.match(line):
         line = line[match.end() :]
         if match.re is _FLAG:
             setattr(options, _FLAGS[match[1]], True)
-        elif match[1] == "--limit":
-            if not match[2].isdecimal():
-                raise UsageError(f"--limit must be a whole number, not '{match[2]}'")
-            options.limit = int(match[2])
-        elif match[1] == "--format":
-            if match[2] not in _FORMS:
-                raise UsageError(f"--format must be one of {', '.join(_FORMS)}, not '{match[2]}'")
-            options.form = match[2]
-        elif match[1] in ("--session", "-s"):
-            options.session = match[2]
-        elif match[1] == "--connect":
-            options.connect = match[2].strip("'\"")
-        elif match[1] == "--param":
-            name, equals, value = match[2].partition("=")
-            if not equals:
-                raise UsageError(f"--param must be name=value, not '{match[2]}'")
-            options.params[name] = python_value(value)
         else:
-            options.out = match[2]
+            _set_option(options, match[1], _unquoted(match[2]))
     if unknown := _UNKNOWN.match(line):
         raise UsageError(f"%acidsql: no option '{unknown[1]}', or no value for it")
     return options, line
+
+
+def _set_option(options: _Options, name: str, value: str) -> None:
+    """Set one option that has a value. Raise UsageError for a wrong value."""
+    if name == "--limit":
+        if not value.isdecimal():
+            raise UsageError(f"--limit must be a whole number, not '{value}'")
+        options.limit = int(value)
+    elif name == "--format":
+        if value not in _FORMS:
+            raise UsageError(f"--format must be one of {', '.join(_FORMS)}, not '{value}'")
+        options.form = value
+    elif name in ("--session", "-s"):
+        options.session = value
+    elif name == "--connect":
+        options.connect = value
+    elif name == "--param":
+        parameter, equals, text = value.partition("=")
+        if not equals:
+            raise UsageError(f"--param must be name=value, not '{value}'")
+        options.params[parameter] = python_value(text)
+    else:
+        options.out = value
+
+
+def _unquoted(value: str) -> str:
+    """Return a value without the quotes around all of it. Quotes of a part, as in
+    ``name='5'``, stay: they make a string of a parameter's value."""
+    is_quoted = len(value) > 1 and value[0] in "'\"" and value.find(value[0], 1) == len(value) - 1
+    return value[1:-1] if is_quoted else value
 
 
 def _has_times(text: str) -> bool:
@@ -308,14 +356,24 @@ def complete(context: CompletionContext) -> dict[str, Any]:
     match, session = _MAGIC.match(text), newest_session()
     if match is None or session is None or at < match.end():
         return {"completions": []}
-    start, words = StatementCompleter(session.sql).completions(
-        text[match.end() :], at - match.end()
-    )
+    start, words = _completer(session).completions(text[match.end() :], at - match.end())
     return {
         "completions": [SimpleCompletion(word) for word in words],
         "matched_fragment": text[match.end() + start : at],
         "suppress": True,
     }
+
+
+_completers: dict[int, tuple[Session, StatementCompleter]] = {}  # of the newest session
+
+
+def _completer(session: Session) -> StatementCompleter:
+    """Return the completer of a session. It is kept until another session is the newest one,
+    because it knows names that came too late for a call."""
+    if id(session) not in _completers:
+        _completers.clear()
+        _completers[id(session)] = session, StatementCompleter(NameLists(session))
+    return _completers[id(session)][1]
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

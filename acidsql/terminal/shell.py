@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
@@ -19,15 +22,18 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
 from acidsql import __version__
+from acidsql.api.names import NameLists
 from acidsql.api.session import Session
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.sql.text.given_names import table_parts
-from acidsql.sql.text.tokens import split_statements, tokenize
+from acidsql.sql.text.tokens import tokenize
 from acidsql.storage.columns import quote, quoted_path
 from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.progress import interruption_message
-from acidsql.terminal.terminal import print_error, print_rows, run
+from acidsql.terminal.render import FORMS
+from acidsql.terminal.script import Script
+from acidsql.terminal.terminal import Output, print_error, print_rows, run
 
 _PAGER = "-RSX"  # for less: colours, no folded lines, and the rows stay on the screen
 _MORE = "-> "
@@ -38,18 +44,19 @@ class Shell:
 
     Args:
         session: Runs the statements.
-        limit: How many rows a query shows at most.
+        limit: How many rows a table shows at most.
         history: The file of the lines that were typed before; None: they are not kept.
     """
 
     def __init__(self, session: Session, *, limit: int = 100, history: Path | None = None) -> None:
         """Make the prompt, with history, colours, and completion by Tab. Nothing is read or run
         yet."""
-        self._session, self._limit, self._timing = session, limit, True
-        self._ended = False
+        self._session, self._timing, self._ended = session, True, False
+        self._output = Output(limit=limit, is_paged=True)
+        self._completer = StatementCompleter(NameLists(session))
         self._prompt: PromptSession[str] = PromptSession(
             history=_history(history),
-            completer=ThreadedCompleter(_PromptCompleter(StatementCompleter(session.sql))),
+            completer=_PromptCompleter(self._completer),
             complete_while_typing=False,
             multiline=True,
             key_bindings=_key_bindings(),
@@ -67,12 +74,13 @@ class Shell:
         print(r"Each statement ends with ; and \? lists the shortcuts.")
         while not self._ended:
             try:
-                text = self._prompt.prompt(self._prompt_text())
+                self._completer.prepare()  # a statement may have made tables
+                self.run_input(self._prompt.prompt(self._prompt_text()))
             except KeyboardInterrupt:  # Ctrl-C takes the line back
                 continue
             except EOFError:
                 break
-            self.run_input(text)
+        self._close_file()
         if session.in_transaction:
             print("BEGIN without COMMIT: its changes are rolled back.")
 
@@ -94,20 +102,31 @@ class Shell:
 
     def _prompt_text(self) -> str:
         """Return the prompt, ``default> `` or with an open transaction ``default (txn 7)> ``: the
-        current database comes first."""
-        database, txn_id = self._session.spark.catalog.currentDatabase(), self._session.txn_id
+        current database comes first. If Spark does not tell it, ``acidsql`` stands there."""
+        database, txn_id = "acidsql", self._session.txn_id
+        with suppress(Exception):  # Spark was stopped, or Ctrl-C has broken the connection to it
+            database = self._session.spark.catalog.currentDatabase()
         return f"{database}> " if txn_id is None else f"{database} (txn {txn_id})> "
 
-    def _run_statements(self, text: str) -> None:
+    def _run_statements(self, text: str, file_name: str = "") -> None:
         """Run the statements of a text, one after another, and print their results and, if timing
-        is on, their times. Ctrl-C ends them, but not the shell; an error is raised. In both cases
-        the later ones are not run."""
-        for span in split_statements(text):
+        is on, their times. Ctrl-C or an error ends them, but not the shell, and is told. The later
+        ones are not run then. ``file_name``: the file that has the text; "": it was typed."""
+        script = Script(text, file_name)
+        try:
+            statements = script.statements()
+        except AcidSqlError as error:
+            print_error(script.error_text(error))
+            return
+        for statement in statements:
             start, before = time.perf_counter(), self._session.last
             try:
-                run(self._session, span.slice(text), limit=self._limit, paged=True)
+                run(self._session, statement.text, output=self._output)
             except KeyboardInterrupt:
                 print_error(interruption_message(self._session, before))
+                return
+            except (AcidSqlError, PySparkException) as error:
+                print_error(statement.error_text(error))
                 return
             if self._timing:
                 print(f"Time: {time.perf_counter() - start:.3f} s")
@@ -134,6 +153,10 @@ class Shell:
             ],
         )
 
+    def _show_info(self) -> None:
+        """Print versions, settings and the last error, without secrets."""
+        print(self._session.info())
+
     def _end(self, argument: str) -> None:
         """Let ``run`` end after this shortcut."""
         self._ended = True
@@ -148,7 +171,8 @@ class Shell:
         self._run_statements(f"USE {quote(argument)}")
 
     def _run_file(self, argument: str) -> None:
-        self._run_statements(Path(argument).expanduser().read_text(encoding="utf-8-sig"))
+        path = Path(argument).expanduser()
+        self._run_statements(path.read_text(encoding="utf-8-sig"), path.name)
 
     def _toggle_timing(self, argument: str) -> None:
         self._timing = not self._timing
@@ -158,8 +182,38 @@ class Shell:
         """Set how many rows a query shows at most, if the argument is a whole number, and print
         it."""
         if argument.isdecimal():
-            self._limit = int(argument)
-        print(f"A query shows at most {self._limit:,} rows.")
+            self._output = replace(self._output, limit=int(argument))
+        print(f"A query shows at most {self._output.limit:,} rows.")
+
+    def _set_mode(self, argument: str) -> None:
+        """Set the form of rows, if the argument is one, and print it. Any other argument is an
+        error that is printed."""
+        form = argument.lower() or self._output.form
+        if form not in FORMS:
+            print_error(f"The mode is {', '.join(FORMS[:-1])} or {FORMS[-1]}, not '{argument}'.")
+            return
+        self._output = replace(self._output, form=form)
+        print(f"Rows are shown as {form}.")
+
+    def _toggle_expanded(self, argument: str) -> None:
+        is_expanded = not self._output.is_expanded
+        self._output = replace(self._output, is_expanded=is_expanded)
+        print(f"Expanded tables are {'on' if is_expanded else 'off'}.")
+
+    def _write_to_file(self, argument: str) -> None:
+        """Let later rows go to the file of this name, which becomes empty now; without a name, to
+        the terminal again. A file of before is closed."""
+        path = Path(argument).expanduser() if argument else None
+        file = None if path is None else path.open("wb")  # an error leaves the file of before
+        self._close_file()
+        self._output = replace(self._output, file=file)
+        print("Rows are shown here." if path is None else f"Rows go to {path}; \\o ends this.")
+
+    def _close_file(self) -> None:
+        r"""Close the file of ``\o``, if there is one."""
+        if (file := self._output.file) is not None:
+            self._output = replace(self._output, file=None)
+            file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +227,7 @@ class _Shortcut:
 
 # The names are those of psql.
 _SHORTCUTS = {
-    r"\?": _Shortcut("", "list the shortcuts", Shell._help),
+    r"\?": _Shortcut("", r"list the shortcuts, as \help and \h do", Shell._help),
     r"\q": _Shortcut("", "end the shell", Shell._end),
     r"\l": _Shortcut(
         "", "list the databases", lambda shell, _: shell._run_statements("SHOW DATABASES")
@@ -185,9 +239,16 @@ _SHORTCUTS = {
     ),
     r"\dv": _Shortcut("", "list the views", lambda shell, _: shell._run_statements("SHOW VIEWS")),
     r"\i": _Shortcut("FILE", "run the statements of a file", Shell._run_file),
+    r"\info": _Shortcut("", "what to send with a question", lambda shell, _: shell._show_info()),
     r"\timing": _Shortcut("", "show the time of each statement, or do not", Shell._toggle_timing),
-    r"\limit": _Shortcut("[N]", "how many rows a query shows at most", Shell._set_limit),
+    r"\limit": _Shortcut("[N]", "how many rows a table shows at most", Shell._set_limit),
+    r"\mode": _Shortcut(f"[{'|'.join(FORMS)}]", "in which form rows are shown", Shell._set_mode),
+    r"\x": _Shortcut(
+        "", "show each column on a line of its own, or do not", Shell._toggle_expanded
+    ),
+    r"\o": _Shortcut("[FILE]", "write rows to a file, or show them again", Shell._write_to_file),
 }
+_SHORTCUTS |= dict.fromkeys((r"\help", r"\h"), _Shortcut("", "", Shell._help))
 _SHORTCUTS |= dict.fromkeys(("exit", "quit"), _Shortcut("", "", Shell._end))
 
 
@@ -266,3 +327,25 @@ class _PromptCompleter(Completer):
         start, words = self._statement_completer.completions(document.text, at)
         for word in words:
             yield Completion(word, start - at)
+
+    async def get_completions_async(
+        self, document: Document, event: CompleteEvent
+    ) -> AsyncGenerator[Any, None]:
+        """Yield the same words, which another thread finds. Typing goes on meanwhile, and Ctrl-C
+        does not wait for the thread."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[list[Any]] = loop.create_future()
+
+        def give(completions: list[Any]) -> None:
+            """Hand the words over, unless nobody waits any more."""
+            if not answer.done():
+                answer.set_result(completions)
+
+        def find() -> None:
+            completions = list(self.get_completions(document, event))
+            with suppress(RuntimeError):  # the prompt has ended
+                loop.call_soon_threadsafe(give, completions)
+
+        threading.Thread(target=find, name="acidsql completion", daemon=True).start()
+        for completion in await answer:
+            yield completion

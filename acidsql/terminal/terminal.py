@@ -11,7 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, BinaryIO
 
 from pyspark.sql import DataFrame
 from rich import box
@@ -22,7 +23,16 @@ from rich.text import Text
 
 from acidsql.api.session import Session
 from acidsql.terminal.progress import show_progress
-from acidsql.terminal.render import FirstRows, as_csv, as_json, csv_line, first_rows, shorten_text
+from acidsql.terminal.render import (
+    FirstRows,
+    as_csv,
+    as_json,
+    csv_line,
+    expanded_text,
+    first_rows,
+    markdown_text,
+    shorten_text,
+)
 from acidsql.terminal.top import Mark, Section
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -31,39 +41,57 @@ _SHARE = 8  # of the width: no column of `top` but the last one gets more
 _WIDEST = 10_000  # columns of a text that is not folded
 
 
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How the rows of queries are written, and where.
+
+    Attributes:
+        form: ``table``, ``csv``, ``json`` or ``markdown``.
+        limit: The greatest number of rows of a table, also in Markdown; csv and json give all.
+        is_expanded: With ``table``: each row is a table of its own, with a line for each column.
+        is_paged: A table that is higher or wider than the terminal is shown in a pager.
+        file: The file that gets the rows, in UTF-8; None: standard output.
+    """
+
+    form: str = "table"
+    limit: int = 100
+    is_expanded: bool = False
+    is_paged: bool = False
+    file: BinaryIO | None = None
+
+    @property
+    def is_for_programs(self) -> bool:
+        """Whether standard output is to have nothing but rows, which a program reads."""
+        return self.form in ("csv", "json") and self.file is None
+
+
 def run(
-    session: Session,
-    text: str,
-    args: Mapping[str, Any] | None = None,
-    *,
-    form: str = "table",
-    limit: int,
-    paged: bool = False,
+    session: Session, text: str, args: Mapping[str, Any] | None = None, *, output: Output
 ) -> None:
-    """Run a statement, and print its receipt, if it has one, and then its rows; csv and json print
-    all rows. Of a statement with a receipt, rows are printed only with RETURNING; a result without
-    columns is not printed. The errors of ``Session.sql`` are raised. Progress is shown meanwhile.
+    """Run a statement, and print its receipt, if it has one, and then its rows. Of a statement with
+    a receipt, rows are printed only with RETURNING; a result without columns is not printed. The
+    errors of ``Session.sql`` are raised. Progress is shown meanwhile.
 
     Args:
         session: The session.
         text: The statement.
         args: Values of its parameters.
-        form: ``table``, ``csv`` or ``json``. With the last two, receipts go to standard error.
-        limit: The greatest number of rows that a table shows.
-        paged: Show a table that is higher or wider than the terminal in a pager.
+        output: Where the rows go, and in which form. If standard output is for programs, receipts
+            go to standard error.
     """
     before = session.last
     with progress(session, text):
         frame = session.sql(text, args)
         receipt = None if session.last is before else session.last
         has_rows = receipt.returns_rows if receipt else bool(frame.columns)
-        rows = first_rows(frame, limit) if has_rows and form == "table" else None
+        is_whole = output.form in ("csv", "json")
+        rows = first_rows(frame, output.limit) if has_rows and not is_whole else None
     if receipt is not None:
-        print(receipt, file=sys.stdout if form == "table" else sys.stderr)
+        print(receipt, file=sys.stderr if output.is_for_programs else sys.stdout)
     if rows is not None:
-        _print_table(rows, paged)
+        _write_rows(rows, output)
     elif has_rows:
-        _write_frame(frame, form)
+        _write_frame(frame, output)
 
 
 @contextmanager
@@ -89,22 +117,36 @@ def progress(session: Session, text: str) -> Iterator[None]:
 
 
 def print_frame(frame: DataFrame, *, form: str = "table", limit: int) -> None:
-    """Print a DataFrame to standard output, without a pager: a table of at most ``limit`` rows, or
-    all rows with ``form`` csv or json."""
-    if form == "table":
-        _print_table(first_rows(frame, limit), use_pager=False)
+    """Print a DataFrame to standard output, without a pager: a table of at most ``limit`` rows,
+    perhaps in Markdown, or all rows with ``form`` csv or json."""
+    output = Output(form, limit)
+    if form in ("csv", "json"):
+        _write_frame(frame, output)
     else:
-        _write_frame(frame, form)
+        _write_rows(first_rows(frame, limit), output)
 
 
-def _write_frame(frame: DataFrame, form: str) -> None:
-    """Write all rows to standard output, fetched partition by partition, as CSV with a head
-    (``form`` csv), or else as lines of JSON."""
-    if form == "csv":
-        _write(map(csv_line, [frame.columns]))
-        _write(map(csv_line, as_csv(frame).toLocalIterator()))
+def _write_rows(rows: FirstRows, output: Output) -> None:
+    """Write the first rows of a query as a table, as Markdown, or each row as a table of its
+    own; the text of a plan as it is."""
+    if output.form == "markdown":
+        _write([markdown_text(rows)], output.file)
+    elif output.is_expanded and not rows.is_text:
+        _write([expanded_text(rows, _escape_controls)], output.file)
+    elif output.file is not None:
+        _write([str(rows)], output.file)
     else:
-        _write(row[0] for row in as_json(frame).toLocalIterator())
+        _print_table(rows, output.is_paged)
+
+
+def _write_frame(frame: DataFrame, output: Output) -> None:
+    """Write all rows, fetched partition by partition, as CSV with a head, or else as lines of
+    JSON."""
+    if output.form == "csv":
+        _write(map(csv_line, [frame.columns]), output.file)
+        _write(map(csv_line, as_csv(frame).toLocalIterator()), output.file)
+    else:
+        _write((row[0] for row in as_json(frame).toLocalIterator()), output.file)
 
 
 def print_error(text: str) -> None:
@@ -289,9 +331,11 @@ def _console() -> Console:
     return Console(width=None if sys.stdout.isatty() else _WIDEST)
 
 
-def _write(lines: Iterable[str]) -> None:
-    """Write each line, with a newline, to standard output, in UTF-8 whatever the locale."""
+def _write(lines: Iterable[str], file: BinaryIO | None = None) -> None:
+    """Write each line, with a newline, to a file or standard output, in UTF-8 whatever the
+    locale."""
     sys.stdout.flush()
+    stream = sys.stdout.buffer if file is None else file
     for line in lines:
-        sys.stdout.buffer.write(line.encode() + b"\n")
-    sys.stdout.buffer.flush()
+        stream.write(line.encode() + b"\n")
+    stream.flush()

@@ -23,8 +23,8 @@ def python_value(text: str) -> Any:
     ``None`` is None; ``2013-01-01`` and the tuple ``(1, 2)`` stay texts."""
     try:
         value = ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return text  # TypeError: a set or the key of a dict, as in {[]: 1}, cannot be one
     return value if is_value(value) else text
 
 
