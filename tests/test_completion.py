@@ -114,6 +114,8 @@ def test_a_question_that_fails_is_no_answer_and_is_asked_again():
 
     assert background.answers({("tables",): ask}) == []
     assert background.answers({("tables",): ask}) == ["t"]
+    answers.append(ValueError("again"))
+    assert background.answers({("tables",): ask}) == ["t"]  # the last answer
 
 
 def test_a_column_with_a_keywords_name_is_completed_in_back_quotes():
