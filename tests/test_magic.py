@@ -17,10 +17,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from pyspark.sql import DataFrame
 
 import acidsql
+from acidsql.api.names import NameLists
 from acidsql.errors import SqlSyntaxError
 from acidsql.plan.analysis.lower import no_log
 from acidsql.statements.context.result import Counts, Receipt
 from acidsql.terminal import magic
+from acidsql.terminal.background import BackgroundAnswers
+from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.render import FirstRows
 
 
@@ -197,6 +200,13 @@ def test_a_value_that_sql_has_not_is_refused_by_name(shell, acid, value):
     shell.user_ns["value"] = value
     with pytest.raises(UsageError, match=r"INVALID_SQL_ARG.*No type of SQL's has the value"):
         shell.run_line_magic("acidsql", "SELECT :value AS v")
+
+
+def test_a_notebook_keeps_the_completer_of_the_newest_session(monkeypatch):
+    """It knows the answers that came too late for the last Tab."""
+    first, second = PaperSession(), PaperSession()
+    assert magic._completer(first) is magic._completer(first)
+    assert magic._completer(second) is not magic._completer(first)
 
 
 def test_a_noisy_spark_of_others_is_told_once_and_made_quiet_only_if_asked(
@@ -422,8 +432,10 @@ def test_a_cell_connects_to_a_metastore_once(shell, monkeypatch):
     assert len(opened) == 2
 
 
-def test_words_of_a_cell_are_completed(shell, acid):
+def test_words_of_a_cell_are_completed(shell, acid, monkeypatch):
     acid.sql("CREATE TABLE planes (tailnum STRING, seats INT)")
+    patient = StatementCompleter(NameLists(acid), BackgroundAnswers(wait_s=60))
+    monkeypatch.setattr(magic, "_completer", lambda session: patient)
 
     def completed(code, at=None):
         with provisionalcompleter():
