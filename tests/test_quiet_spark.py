@@ -11,7 +11,7 @@ import pytest
 
 from acidsql.storage.spark.session import quiet
 
-pytestmark = [pytest.mark.slow, pytest.mark.classic]
+pytestmark = pytest.mark.classic
 
 # Statements that fail in tasks, in the driver and in Spark's analysis. Each fails with an error.
 PROGRAM = """
@@ -55,6 +55,7 @@ def run_program(directory: Path, *words: str) -> subprocess.CompletedProcess[str
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_errors_of_a_program_leave_nothing_on_standard_error(java_home, tmp_path):
     done = run_program(tmp_path, "-c", PROGRAM)
     *errors, rows = done.stdout.splitlines()
@@ -63,6 +64,7 @@ def test_errors_of_a_program_leave_nothing_on_standard_error(java_home, tmp_path
     assert rows == "[(1, 'a'), (2, 'b')]"
 
 
+@pytest.mark.slow
 def test_the_command_line_starts_without_a_line_of_sparks(java_home, tmp_path):
     done = run_program(tmp_path, "-m", "acidsql", "sql", "SELECT 6 * 7 AS n; SELECT nix")
     assert done.returncode == 1
@@ -71,9 +73,30 @@ def test_the_command_line_starts_without_a_line_of_sparks(java_home, tmp_path):
     assert line.startswith("Error: line 1, statement 2 of 2: [UNRESOLVED_COLUMN")
 
 
+@pytest.mark.slow
 def test_a_log_level_that_was_chosen_stays(java_home, tmp_path):
     words = ("-m", "acidsql", "--conf", "spark.log.level=WARN", "sql", "SELECT 1")
     assert "Using Spark's default log4j profile" in run_program(tmp_path, *words).stderr
+
+
+def test_only_the_greeting_of_a_jvm_is_left_out(capfd):
+    texts = [
+        b"WARNING: Using incubator modules: jdk.incubator.vector\n26/11/29 16:13:31 WARN Utils: ",
+        b"Your hostname\nJava says something\n",
+    ]
+    shown = ""
+    with quiet._Filter() as filter_:
+        jvm = os.dup(filter_.input)
+        for text in texts:
+            os.write(jvm, text)
+        while "something" not in shown:
+            shown += capfd.readouterr().err
+    assert shown == "Java says something\n"
+    os.write(jvm, b"26/11/29 16:13:31 WARN TaskSetManager: x\r[Stage 0:>")  # no line's end
+    while "Stage" not in shown:
+        shown += capfd.readouterr().err
+    assert shown.endswith("WARN TaskSetManager: x\r[Stage 0:>")
+    os.close(jvm)
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,19 @@ class _Filter:
         os.close(self.input)  # the JVM has its own copy
 
     def _pass_on(self) -> None:
-        """Write each line to standard error, until the JVM ends."""
-        with os.fdopen(self._output, "rb") as lines:
-            for line in lines:
-                if not (self._is_starting and _GREETING.match(line)):
-                    with suppress(OSError):  # standard error is closed
-                        os.write(2, line)
+        """Write all to standard error until the JVM ends: line by line while it starts, afterwards
+        as it comes, because a bar is no line."""
+        unfinished = b""
+        with suppress(OSError):  # standard error is closed
+            while chunk := os.read(self._output, 65_536):
+                unfinished += chunk
+                if self._is_starting:
+                    *lines, unfinished = unfinished.split(b"\n")
+                    for line in lines:
+                        if not _GREETING.match(line):
+                            os.write(2, line + b"\n")
+                else:
+                    os.write(2, unfinished)
+                    unfinished = b""
+            os.write(2, unfinished)
+        os.close(self._output)
