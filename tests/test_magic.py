@@ -329,6 +329,16 @@ def test_a_text_of_several_lines_is_shown_whole_and_is_a_frame(acid, statement):
     assert "\n" not in repr(frame.limit(1))  # a new DataFrame is PySpark's own
 
 
+def test_the_json_of_a_table_of_sparks_is_shown_whole(acid, spark):
+    spark.sql("CREATE TABLE plain_json (id INT) USING parquet")
+    try:
+        frame = acid.sql("DESCRIBE TABLE EXTENDED plain_json AS JSON")
+        ((text,),) = frame.collect()
+        assert repr(frame) == text and text.startswith('{"table_name":"plain_json"')
+    finally:
+        spark.sql("DROP TABLE plain_json")
+
+
 SILENT = (
     "USE default", "CREATE TEMPORARY VIEW quiet_view AS SELECT 1 AS n",
     "CREATE TEMPORARY VIEW other_quiet_view AS SELECT * FROM t", "BEGIN", "ROLLBACK",

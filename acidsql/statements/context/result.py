@@ -220,13 +220,13 @@ class Display(Protocol):
     def _repr_html_(self) -> str | None: ...
 
 
-# The columns of results whose rows are texts of several lines: of EXPLAIN, of SHOW CREATE TABLE and
-# of DESCRIBE FUNCTION. Such a result has no other column.
-_TEXT_COLUMNS = frozenset({"plan", "createtab_stmt", "function_desc"})
+# The columns of results whose rows are long texts, most of several lines: of EXPLAIN, of SHOW
+# CREATE TABLE, of DESCRIBE FUNCTION and of DESCRIBE … AS JSON. Such a result has no other column.
+_TEXT_COLUMNS = frozenset({"plan", "createtab_stmt", "function_desc", "json_metadata"})
 
 
 def are_of_text(columns: Sequence[str]) -> bool:
-    """Whether rows in these columns are a text of several lines, which is shown as it is."""
+    """Whether rows in these columns are a long text, which is shown as it is."""
     return len(columns) == 1 and columns[0] in _TEXT_COLUMNS
 
 
