@@ -57,6 +57,7 @@ TURNS = (
     ("test_examples.py", 4),
     ("test_golden.py", 3),
     ("test_magic.py", 3),
+    ("test_quiet_spark.py", 3),
     ("test_shell.py", 3),
     ("test_scan_traps.py", 3),
     ("txn/test_*interleavings.py", 4),

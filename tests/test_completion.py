@@ -7,11 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
 from acidsql.api.names import NameLists
 from acidsql.terminal.background import BackgroundAnswers
 from acidsql.terminal.completion import StatementCompleter
 from acidsql.terminal.keywords import KEYWORDS
+from acidsql.terminal.shell import _PromptCompleter
 
 GRAMMAR = Path(__file__).parent.parent / "grammar" / "dml.ebnf"
 NO_WORDS = re.compile(r"\(\*.*?\*\)|\?.*?\?|'[^']*'", re.S)  # comments, prose, symbols
@@ -122,6 +125,29 @@ def test_a_column_with_a_keywords_name_is_completed_in_back_quotes():
     completer = StatementCompleter(PaperNames(), BackgroundAnswers(wait_s=60))
     assert words(completer, "SELECT `da|") == []
     assert words(completer, "SELECT `da| FROM planes") == ["`date`"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"\d pla|", [("planes", -3)]),
+        (r"\d+ `the|", [("`the places`", -4)]),
+        (r"\c |", [("default", 0)]),
+        (r"\li|", [(r"\limit", -3)]),
+        (r"\d|", [(r"\d", -2), (r"\d+", -2), (r"\dv", -2)]),
+        ("\\d planes|;", [("planes", -6)]),
+        ("SELECT seats FROM pla|", [("planes", -3)]),
+        ("|", None),
+    ],
+)
+def test_shortcuts_and_the_names_behind_them_are_completed(text, shown):
+    before, _, after = text.partition("|")
+    names = StatementCompleter(PaperNames(), BackgroundAnswers(wait_s=60))
+    completions = _PromptCompleter(names).get_completions(
+        Document(before + after, len(before)), CompleteEvent()
+    )
+    words = [(completion.text, completion.start_position) for completion in completions]
+    assert words == shown if shown is not None else ("SELECT", 0) in words
 
 
 @pytest.fixture

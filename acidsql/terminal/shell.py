@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator
@@ -314,6 +315,11 @@ def history_path() -> Path:
     return Path(state) / "acidsql" / "history"
 
 
+# The statements that run for shortcuts, up to the name that follows.
+_STATEMENTS_OF_SHORTCUTS = {"d": "DESCRIBE ", "d+": "DESCRIBE ", "c": "USE "}
+_BEFORE_NAME = re.compile(r"\s*\\(d\+?|c)\s+")
+
+
 class _PromptCompleter(Completer):
     """The words of ``acidsql.terminal.completion`` for prompt_toolkit."""
 
@@ -322,9 +328,19 @@ class _PromptCompleter(Completer):
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Any]:
         """Yield the words that may replace the word at the cursor, for prompt_toolkit, in their
-        order, each with the distance of the word's start from the cursor (negative)."""
-        at = document.cursor_position
-        start, words = self._statement_completer.completions(document.text, at)
+        order, each with the distance of the word's start from the cursor (negative). A shortcut is
+        completed, too, and the name of a table or database behind it."""
+        text, at = document.text, document.cursor_position
+        if text.startswith("\\") and not re.search(r"\s", text[:at]):
+            for shortcut in sorted(_SHORTCUTS):
+                if shortcut.startswith(text[:at]):
+                    yield Completion(shortcut, -at)
+            return
+        if match := _BEFORE_NAME.match(text[:at]):
+            statement = _STATEMENTS_OF_SHORTCUTS[match[1]] + text[match.end() :]
+            at += len(statement) - len(text)
+            text = statement
+        start, words = self._statement_completer.completions(text, at)
         for word in words:
             yield Completion(word, start - at)
 
