@@ -107,6 +107,8 @@ def test_only_the_greeting_of_a_jvm_is_left_out(capfd):
         ({"spark.driver.extraJavaOptions": "-Dlog4j2.configurationFile=x"}, None, True),
         ({}, "log4j2.properties", True),
         ({}, "spark-defaults.conf", True),
+        ({}, "log4j2.properties.template", False),
+        ({"spark.executor.memory": "1g"}, "spark-env.sh", False),
     ],
 )
 def test_who_decides_how_spark_logs(confs, file, is_told, tmp_path, monkeypatch):
@@ -115,6 +117,8 @@ def test_who_decides_how_spark_logs(confs, file, is_told, tmp_path, monkeypatch)
     if file is not None:
         (tmp_path / file).write_text("spark.log.level INFO")
     assert quiet._has_own_logging(confs) is is_told
+    (tmp_path / "spark-defaults.conf").write_text("  # spark.log.level INFO")
+    assert quiet._has_own_logging(confs) is (is_told and file != "spark-defaults.conf")
 
 
 def test_a_running_spark_is_made_quiet_and_goes_on(spark):

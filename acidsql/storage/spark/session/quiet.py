@@ -109,12 +109,15 @@ def _is_remote(confs: Mapping[str, str]) -> bool:
 def _has_own_logging(confs: Mapping[str, str]) -> bool:
     """Whether someone has decided how Spark logs: by a conf, or in Spark's directory of
     settings."""
-    home = os.environ.get("SPARK_CONF_DIR") or f"{_find_spark_home()}/conf"
+    home = Path(os.environ.get("SPARK_CONF_DIR") or f"{_find_spark_home()}/conf")
     defaults, arguments = "", os.environ.get("PYSPARK_SUBMIT_ARGS", "")
     with suppress(OSError):
-        defaults = Path(home, "spark-defaults.conf").read_text(errors="replace")
-    told = "\n".join([defaults, arguments, *confs, *confs.values()])
-    return _LEVEL in told or "log4j" in told or any(Path(home).glob("log4j2*"))
+        defaults = (home / "spark-defaults.conf").read_text(errors="replace")
+    lines = [line for line in defaults.splitlines() if not line.lstrip().startswith("#")]
+    texts = "\n".join([*lines, arguments, *confs, *confs.values()])
+    # A distribution of Spark has a template, which has no effect.
+    has_file = any(path.suffix != ".template" for path in home.glob("log4j2*"))
+    return _LEVEL in texts or "log4j" in texts or has_file
 
 
 @contextmanager
