@@ -40,7 +40,21 @@ is a directory. A *statement id* numbers the writes of one txn.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # what type checkers and editors see; ``_HOMES`` has the same names
+    from acidsql.api.session import Session as Session
+    from acidsql.api.session import connect as connect
+    from acidsql.costs import Costs as Costs
+    from acidsql.errors import AcidSqlError as AcidSqlError
+    from acidsql.errors import CommitUnknownError as CommitUnknownError
+    from acidsql.errors import SqlError as SqlError
+    from acidsql.errors import TransientTxnError as TransientTxnError
+    from acidsql.errors import TxnError as TxnError
+    from acidsql.statements.context.result import Receipt as Receipt
+    from acidsql.storage.reading.read import read as read
+    from acidsql.streams.commit_points import CommitPoints as CommitPoints
+    from acidsql.terminal.magic import load_ipython_extension as load_ipython_extension
 
 __version__ = "0.1.0"
 
@@ -60,15 +74,30 @@ _HOMES = {
     "CommitUnknownError": "acidsql.errors",
     "load_ipython_extension": "acidsql.terminal.magic",
 }
-__all__ = [*sorted(_HOMES), "__version__"]
+__all__ = [
+    "AcidSqlError",
+    "CommitPoints",
+    "CommitUnknownError",
+    "Costs",
+    "Receipt",
+    "Session",
+    "SqlError",
+    "TransientTxnError",
+    "TxnError",
+    "__version__",
+    "connect",
+    "load_ipython_extension",
+    "read",
+]
 
+if not TYPE_CHECKING:  # a type checker would take any misspelt name for one of these
 
-def __getattr__(name: str) -> Any:
-    """Import the module of a public name, and return what has the name there. Raise AttributeError
-    for any other name."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'acidsql' has no attribute '{name}'")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    def __getattr__(name: str) -> Any:
+        """Import the module of a public name, and return what has the name there. Raise
+        AttributeError for any other name."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'acidsql' has no attribute '{name}'")
+        return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

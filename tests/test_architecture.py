@@ -275,9 +275,12 @@ def test_each_room_has_a_row():
 
 
 def test_imports_go_down():
+    """``acidsql/__init__.py`` shows type checkers what it exports; these imports never run
+    (tests/test_public_api.py)."""
     wrong = [
         f"{name} imports {imported}"
         for name, imported in own_arrows()
+        if name != "__init__.py"
         for room, other in [(room_of(name), room_of(imported))]
         if other not in (room, "__init__") and ROW_OF[other] >= ROW_OF[room]
     ]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -62,6 +65,33 @@ def test_exported_names():
     assert dir(acidsql) == sorted(acidsql.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         getattr(acidsql, "nonsense")  # noqa: B009 - the point is that it is looked up
+
+
+def test_type_checkers_see_each_exported_name_in_its_own_module():
+    tree = ast.parse(inspect.getsource(acidsql))
+    guarded = [
+        node
+        for block in tree.body
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in block.body
+    ]
+    shown = {
+        alias.asname: node.module
+        for node in guarded
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert shown == acidsql._HOMES
+    assert {*shown, "__version__"} == set(acidsql.__all__)
+
+
+def test_importing_acidsql_imports_none_of_its_modules():
+    program = (
+        "import sys, acidsql; "
+        "print([n for n in sys.modules if n.startswith(('acidsql.', 'pyspark', 'pyarrow'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 @pytest.mark.parametrize(("name", "expected"), SIGNATURES.items(), ids=SIGNATURES)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import shutil
+import site
 import subprocess
 import sys
 import tarfile
@@ -12,6 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+USERS_SCRIPT = ROOT / "tests" / "users_script.py"
 # Runs an example with what is installed in a directory, and not with the sources beside the tests.
 RUN = """
 import runpy, sys
@@ -72,3 +77,73 @@ def test_an_installed_wheel_runs_the_first_steps(dist, java_home, tmp_path):
     assert "[(1, 'nut', 7), (2, 'bolt', 25), (4, 'gear', 7)]" in told
     told = run("-m", "acidsql", "--version", **places)
     assert told.startswith("acidsql, version ")
+
+
+@pytest.fixture(scope="module")
+def users_python(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of a virtual environment in which the wheel is installed, and, from this
+    environment, the packages that it needs."""
+    place = tmp_path_factory.mktemp("venv")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
+    (packages,) = place.glob("lib/python*/site-packages")
+    (wheel,) = dist.glob("*.whl")
+    zipfile.ZipFile(wheel).extractall(packages)
+    (packages / "others.pth").write_text("\n".join(site.getsitepackages()))
+    return place / "bin" / "python"
+
+
+def types_by_mypy(python: Path, script: Path) -> tuple[dict[int, str], dict[int, str]]:
+    """What mypy says of a script: line → revealed type, line → error. Types are without the names
+    of modules."""
+    pytest.importorskip("mypy")
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--output=json", f"--python-executable={python}",
+         "--config-file=", f"--cache-dir={script.parent / 'cache'}", str(script)],
+        capture_output=True, text=True, cwd=script.parent, env={**os.environ, "PYTHONPATH": ""},
+    )  # fmt: skip
+    revealed, errors = {}, {}
+    for line in filter(None, done.stdout.splitlines()):
+        report = json.loads(line)
+        assert Path(report["file"]) == script or report["file"] == script.name, report
+        if match := re.fullmatch(r'Revealed type is "(.*)"', report["message"]):
+            revealed[report["line"]] = re.sub(r"(\w+\.)+", "", match[1])
+        elif report["severity"] == "error":
+            errors[report["line"]] = report["message"]
+    assert revealed or errors, done.stderr
+    return revealed, errors
+
+
+def types_by_pyright(python: Path, script: Path) -> tuple[dict[int, str], dict[int, str]]:
+    """What pyright says of a script, as ``types_by_mypy``."""
+    if (pyright := shutil.which("pyright") or shutil.which("basedpyright")) is None:
+        pytest.skip("pyright is not installed")
+    (script.parent / "pyrightconfig.json").write_text('{"typeCheckingMode": "standard"}')
+    done = subprocess.run(
+        [pyright, "--outputjson", f"--pythonpath={python}", str(script)],
+        capture_output=True, text=True, cwd=script.parent, env={**os.environ, "PYTHONPATH": ""},
+    )  # fmt: skip
+    revealed, errors = {}, {}
+    for report in json.loads(done.stdout)["generalDiagnostics"]:
+        line = report["range"]["start"]["line"] + 1
+        if report["severity"] == "information":
+            revealed[line] = report["message"].rpartition(' is "')[2].removesuffix('"')
+        elif report["severity"] == "error":
+            errors[line] = report["message"]
+    return revealed, errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("types_by", [types_by_mypy, types_by_pyright])
+def test_a_type_checker_knows_the_types_of_the_installed_package(users_python, types_by, tmp_path):
+    script = tmp_path / "users_script.py"
+    script.write_text(USERS_SCRIPT.read_text())
+    lines = dict(enumerate(script.read_text().splitlines(), 1))
+    expected_types = {n: text.partition("  # reveals: ")[2] for n, text in lines.items()}
+    expected_errors = {
+        n: text.partition("  # error: ")[2].split("  #")[0] for n, text in lines.items()
+    }
+    revealed, errors = types_by(users_python, script)
+    assert revealed == {n: text for n, text in expected_types.items() if text}
+    assert errors.keys() == {n for n, text in expected_errors.items() if text}, errors
+    for number, message in errors.items():
+        assert expected_errors[number] in message
