@@ -112,6 +112,7 @@ JVM_HOMES = (
     "storage/spark/session/uploads.py",
     "storage/spark/session/job_progress.py",
     "storage/spark/session/quiet.py",
+    "storage/spark/session/data_source.py",
     "storage/spark/repeatable.py",
     "storage/spark/clocks.py",
     "storage/spark/views.py",

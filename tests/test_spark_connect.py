@@ -119,6 +119,16 @@ def test_rows_are_changed_as_in_a_classic_session(acid, remote):
     assert ids(acid) == [1, 2, 5]
 
 
+def test_the_format_acidsql_is_known_to_the_server_without_acidsql(acid, remote, tmp_path):
+    with pytest.raises(PySparkException, match=r"Write acid\.table\('db\.t'\)"):
+        remote.read.format("acidsql").load("t").collect()
+    with pytest.raises(PySparkException, match=r"Write acid\.insert_into\('db\.t', df\)"):
+        remote.range(1).write.format("acidsql").mode("append").save()
+    reader = remote.readStream.format("acidsql").option("table", "default.t")
+    stream = reader.option("warehouse", acid.warehouse).load()
+    assert stream.columns == ["id", "name", "at", "p"]
+
+
 def test_what_the_text_says_decides_which_partitions_are_read(acid):
     acid.sql("CREATE TABLE days (id INT) PARTITIONED BY (p INT)")
     acid.sql("INSERT INTO days SELECT id, id FROM range(10)")

@@ -30,6 +30,7 @@ from acidsql.compaction.service import Service
 from acidsql.costs import Costs
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import REQUESTABLE_TYPES, CompactionType
+from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
 from acidsql.sql.text.parameters import sql_values
 from acidsql.sql.text.tokens import SqlText
@@ -39,6 +40,7 @@ from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.reading.server import need_workers
 from acidsql.storage.spark.given_rows import Rows
+from acidsql.storage.spark.session.data_source import register_data_source
 from acidsql.storage.spark.session.quiet import new_spark
 from acidsql.storage.spark.session.store_conf import hand_over_store_settings
 from acidsql.storage.spark.views import drop_unneeded, drop_unneeded_briefly
@@ -91,23 +93,31 @@ def connect(
     if compactor not in ("background", "inline", "off"):
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
-    where = (conf(spark, "warehouse") or None) if warehouse is None else str(warehouse)
-    url = (conf(spark, "metastore") or None) if metastore is None else metastore
     hand_over_store_settings(spark)
-    if is_hive(url):
-        store, place = open_hive(url, where)
-    else:
-        place = warehouse_location(
-            str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where
-        )
-        store = open_metastore(url, place, chosen)
+    store, place = _open_store(spark, warehouse, metastore, chosen)
     need_workers(spark, place)
+    register_data_source(spark)
     if chosen.warm_workers == "connect":
         warm_workers(spark)
     translate_file_errors()
     session = Session(spark, place, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session
+
+
+def _open_store(
+    spark: SparkSession, warehouse: str | Path | None, metastore: str | None, settings: Settings
+) -> tuple[Metastore, str]:
+    """Open the metastore that the arguments of ``connect`` and the Spark conf name, and return it
+    with the location of the warehouse. Raise the errors of ``connect``."""
+    where = (conf(spark, "warehouse") or None) if warehouse is None else str(warehouse)
+    url = (conf(spark, "metastore") or None) if metastore is None else metastore
+    if is_hive(url):
+        return open_hive(url, where)
+    place = warehouse_location(
+        str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where
+    )
+    return open_metastore(url, place, settings), place
 
 
 class Session(

@@ -130,11 +130,12 @@ def _package() -> str:
     """Return the path of a ``.zip`` of our code. The first call makes it, in a temporary directory.
     Other code gets another name: a server would refuse it under a name that it knows.
     """
-    root = Path(acidsql.__file__).parent
+    place = Path(acidsql.__file__).parent.parent
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in sorted(root.rglob("*.py")):
-            file.write(path, path.relative_to(root.parent))
+        for package in ("acidsql", "pyspark_acidsql"):  # the second one is the data source
+            for path in sorted((place / package).rglob("*.py")):
+                file.write(path, path.relative_to(place))
     name = f"acidsql-{hashlib.sha256(packed.getvalue()).hexdigest()[:16]}.zip"
     archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / name
     archive.write_bytes(packed.getvalue())
