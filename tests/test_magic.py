@@ -442,15 +442,32 @@ def test_a_cell_connects_to_a_metastore_once(shell, monkeypatch):
     assert len(opened) == 2
 
 
+def completions(shell, code, at=None):
+    with provisionalcompleter():
+        found = list(shell.Completer.completions(code, len(code) if at is None else at))
+    return [code[: one.start] + one.text for one in found]
+
+
+@pytest.mark.parametrize("uses_jedi", [True, False])
+def test_methods_and_their_arguments_are_completed(shell, acid, monkeypatch, uses_jedi):
+    monkeypatch.setattr(shell.Completer, "use_jedi", uses_jedi)
+    monkeypatch.setitem(shell.user_ns, "acid", acid)
+    monkeypatch.setitem(shell.user_ns, "acidsql", acidsql)
+    assert {"acid.sql", "acid.merge_into", "acid.health"} <= {*completions(shell, "acid.")}
+    assert completions(shell, "acid.merge_i") == ["acid.merge_into"]
+    assert "acid.insert_into(overwrite=" in completions(shell, "acid.insert_into(over")
+    assert {f"acidsql.{name}" for name in acidsql.__all__ if not name.startswith("_")} <= {
+        *completions(shell, "acidsql.")
+    }
+
+
 def test_words_of_a_cell_are_completed(shell, acid, monkeypatch):
     acid.sql("CREATE TABLE planes (tailnum STRING, seats INT)")
     patient = StatementCompleter(NameLists(acid), BackgroundAnswers(wait_s=60))
     monkeypatch.setattr(magic, "_completer", lambda session: patient)
 
     def completed(code, at=None):
-        with provisionalcompleter():
-            found = list(shell.Completer.completions(code, len(code) if at is None else at))
-        return [code[: one.start] + one.text for one in found]
+        return completions(shell, code, at)
 
     cell = "%%acidsql --limit 3\nSELECT *\nFROM pla"
     assert completed(cell) == [cell + "nes"]
