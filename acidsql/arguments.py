@@ -17,7 +17,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
-from typing import Any, Literal, ParamSpec, TypeVar, Union, overload
+from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, overload
 
 from acidsql.errors import ArgumentTypeError, SettingError
 
@@ -170,7 +170,7 @@ def _check_and_unwrap_argument(
 @functools.cache
 def _hints(owner: Any) -> dict[str, Any]:
     """Return parameter → type of a function, or field → type of a dataclass."""
-    hints = typing.get_type_hints(owner)
+    hints = typing.get_type_hints(owner, include_extras=True)
     hints.pop("return", None)
     return hints
 
@@ -186,11 +186,15 @@ def _find_misfit(value: Any, hint: Any, place: str) -> _Misfit | None:
 
     The elements of lists and tuples are looked at in order, the keys of a dict before its values. A
     text is no list. A tuple has as many elements as its hint. A Literal has the type of a choice,
-    too. Of any other hint, such as ``set[str]``, only the class counts.
+    too. Of any other hint, such as ``set[str]``, only the class counts. The text in an
+    ``Annotated[type, text]`` is the name of the type in messages.
     """
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return None
+    if origin is Annotated:
+        fault = _find_misfit(value, inner[0], place)
+        return (place, value, hint) if fault is not None and fault[0] == place else fault
     if origin in (Union, types.UnionType):
         return _misfit_of_union(value, hint, inner, place)
     if origin is Literal:
@@ -262,9 +266,11 @@ def _allows_column(hint: Any) -> bool:
 
 def _hint_in_words(hint: Any) -> str:
     """Return a type as error messages name it: "str or None", "a list of str", "a tuple of str and
-    int", "a dict from str to int", "'a' or 'b'" for a Literal, "a function", "anything" for Any, or
-    the name of a class."""
+    int", "a dict from str to int", "'a' or 'b'" for a Literal, "a function", "anything" for Any,
+    the text of an Annotated, or the name of a class."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is Annotated:
+        return str(inner[1])
     if origin in (Union, types.UnionType):
         words = [_hint_in_words(choice) for choice in inner]
         return f"{', '.join(words[:-1])} or {words[-1]}"

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import object_store
+import pandas as pd
 import pyarrow as pa
 import pytest
 import s3a_jars
@@ -117,6 +118,16 @@ def test_rows_are_changed_as_in_a_classic_session(acid, remote):
     assert "InArrow" not in explained(acid.sql("SELECT * FROM t"))  # no Python reads timestamps
     assert acid.compact("t", "p=1", wait=True).first().state == "ready for cleaning"
     assert ids(acid) == [1, 2, 5]
+
+
+def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
+    acid.create_table("u", pd.DataFrame({"id": [1], "v": ["pandas"]}))
+    acid.insert_into("u", pa.table({"v": ["arrow"], "id": [2]}))
+    acid.insert_into("u", [{"id": 3, "v": None}])
+    merge = acid.merge_into(pd.DataFrame({"id": [3, 4]}), "u", "u.id = source.id")
+    merge.whenMatchedDelete().whenNotMatchedInsert(values={"id": "source.id"}).execute()
+    found = acid.sql("SELECT u.id, u.v FROM u JOIN {p} p USING (id)", p=pa.table({"id": [2, 4]}))
+    assert sorted(map(tuple, found.collect())) == [(2, "arrow"), (4, None)]
 
 
 def test_the_format_acidsql_is_known_to_the_server_without_acidsql(acid, remote, tmp_path):

@@ -20,7 +20,7 @@ from acidsql.plan.standins.names import refuse_temporary
 from acidsql.sql.text.given_names import column_name, column_names, table_parts
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.statements.runner import Runner
-from acidsql.storage.spark.given_rows import Rows
+from acidsql.storage.spark.given_rows import Rows, to_frame
 from acidsql.storage.spark.session.jvm import is_remote
 from acidsql.streams.auto_cdc import AutoCdc, CdcClauses
 from acidsql.streams.bad_records import BadRecords
@@ -128,7 +128,7 @@ class StreamMethods(SessionCore):
 
         Returns:
             A function as that of ``sink``. Its method ``apply(rows, txn_app_id=None,
-            txn_version=None)`` applies one DataFrame, and returns the receipt.
+            txn_version=None)`` applies rows as ``insert_into`` takes them, and returns the receipt.
 
         Raises:
             SettingError, UnsupportedError: An argument is wrong, or the metastore keeps no streams.
@@ -177,7 +177,7 @@ class StreamMethods(SessionCore):
     def changes_from(
         self,
         format: str,
-        rows: DataFrame,
+        rows: Rows,
         schema: str | StructType | None = None,
         *,
         keys: Sequence[str] | str | None = None,
@@ -192,9 +192,10 @@ class StreamMethods(SessionCore):
 
         Args:
             format: ``debezium``, ``dms`` (files in S3), ``goldengate`` or ``maxwell``.
-            rows: A DataFrame, perhaps a streaming one. The records are texts of JSON in the column
-                ``value``, as Kafka's source gives them, or have been parsed: then the fields of
-                the envelope are columns, and the images in them are structs.
+            rows: A DataFrame, perhaps a streaming one, or other rows that ``insert_into`` takes.
+                The records are texts of JSON in the column ``value``, as Kafka's source gives
+                them, or have been parsed: then the fields of the envelope are columns, and the
+                images in them are structs.
             schema: The columns of the table, as DDL or as a struct. They go by name, whatever the
                 case. Parsed records do not need it.
             keys: The columns that name a row. An update that changes them becomes a delete and an
@@ -219,10 +220,13 @@ class StreamMethods(SessionCore):
             AnalysisError: The rows are no records of this format, or lack a column.
         """
         key_columns = None if keys is None else column_names(keys, "keys=…")
-        return change_rows(format, rows, schema, keys=key_columns, sequence=sequence, absent=absent)
+        records = to_frame(self.spark, rows)
+        return change_rows(
+            format, records, schema, keys=key_columns, sequence=sequence, absent=absent
+        )
 
     @checked_while_open
-    def transactions_from(self, format: str, rows: DataFrame) -> DataFrame:
+    def transactions_from(self, format: str, rows: Rows) -> DataFrame:
         """The records of several tables, with what ``commit_points`` needs to know, lazily.
 
         Records that are neither changes nor commit points are left out. A record that cannot be
@@ -246,7 +250,7 @@ class StreamMethods(SessionCore):
             SettingError: The format is another one.
             AnalysisError: The rows are no records of this format, or have such a column.
         """
-        return source_transactions(format, rows)
+        return source_transactions(format, to_frame(self.spark, rows))
 
     @checked_while_open
     def write_stream(

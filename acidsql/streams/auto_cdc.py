@@ -20,6 +20,7 @@ from acidsql.sql.text.given_names import column_names
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import literal, quote
+from acidsql.storage.spark.given_rows import Rows, to_frame
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import (
@@ -147,14 +148,14 @@ class Applier(BatchWriter[Target]):
 
     @checked
     def apply(
-        self, rows: DataFrame, *, txn_app_id: str | None = None, txn_version: int | None = None
+        self, rows: Rows, *, txn_app_id: str | None = None, txn_version: int | None = None
     ) -> Receipt:
-        """Apply a DataFrame of records, in a transaction of its own, and set ``last``. The
-        transaction is repeated after a TransientTxnError, as often as ``retries`` of
-        ``Session.auto_cdc`` says.
+        """Apply records, in a transaction of its own, and set ``last``. The transaction is repeated
+        after a TransientTxnError, as often as ``retries`` of ``Session.auto_cdc`` says.
 
         Args:
-            rows: The records.
+            rows: The records: a DataFrame, or what ``spark.createDataFrame`` takes: of pandas, of
+                pyarrow, or a list of dicts.
             txn_app_id: The application's name in the ledger of streams. Default: the records are
                 applied in any case. Records that were applied before change nothing.
             txn_version: The number of the batch, which grows. If this number, or a higher one, was
@@ -171,14 +172,15 @@ class Applier(BatchWriter[Target]):
             AcidSqlError: Any error of the statement AUTO CDC. Nothing of the batch was applied.
         """
         self._setup.require_no_transaction("apply(…), which has a transaction of its own,")
-        with self._runner(rows.sparkSession) as runner:
+        records = to_frame(self._setup.spark, rows)
+        with self._runner(records.sparkSession) as runner:
             target = self.require_target(runner)
             batch = numbered_batch(txn_app_id, txn_version, self._sink_name(target))
 
             def once() -> Receipt | None:
                 if batch is not None:
-                    return self._write_once(runner, target, rows, batch)
-                return self._apply_unnumbered(runner, target, rows)
+                    return self._write_once(runner, target, records, batch)
+                return self._apply_unnumbered(runner, target, records)
 
             self.last = retry_transient(once, self._setup.retries)
         assert self.last is not None

@@ -319,6 +319,50 @@ def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
     assert rows(found) == [("new",)]
 
 
+def test_rows_in_memory_are_previewed_and_applied_as_change_records(acid):
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    acid.create_table("t", [{"id": 1, "v": "old"}])
+    news = pandas.DataFrame({"id": [1], "v": ["pandas"]}, index=[7])
+    seen = acid.preview("MERGE INTO t USING {n} ON t.id = n.id WHEN MATCHED THEN DELETE", n=news)
+    assert rows(seen.select("id", "_change_type")) == [(1, "delete")]
+    applier = acid.auto_cdc("t", keys=["id"], sequence_by="at", except_column_list=["at"])
+    applier.apply(arrow.table({"id": [1, 2], "v": ["arrow", "new"], "at": [1, 1]}))
+    assert table(acid) == [(1, "arrow"), (2, "new")]
+    records = [{"value": '{"op": "c", "after": {"id": 5, "v": "x"}, "source": {"lsn": 1}}'}]
+    changes = acid.changes_from("debezium", records, "id INT, v STRING", sequence="0")
+    assert rows(changes.select("id", "v", "_op")) == [(5, "x", "insert")]
+
+
+class PandasTable(pytest.importorskip("pandas").DataFrame):
+    """A class of a library that is built on pandas."""
+
+
+def test_a_table_of_a_library_built_on_pandas_has_the_columns_of_pandas(acid):
+    acid.create_table("t", PandasTable({"id": [1, 2]}, index=["a", "b"]))
+    assert acid.table("t").columns == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (3, "rows should be a DataFrame of Spark or pandas, an Arrow table, or a list of dicts or "
+            "Rows, and is 3"),
+        ("SELECT 1", "or a list of dicts or Rows, and is 'SELECT 1'"),
+        ({"id": [1]}, "or a list of dicts or Rows, and is dict"),
+        ([(1, "a")], r"rows\[0\] should be a dict or a Row, which have the names of the columns, "
+                     "and is tuple"),
+        (pytest.importorskip("pyarrow").chunked_array([[1]]), "no table, but a ChunkedArray"),
+    ],
+)  # fmt: skip
+def test_what_is_no_rows_is_refused_with_what_is_taken(acid, wrong, message):
+    acid.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(TypeError, match=message):
+        acid.insert_into("t", wrong)
+    with pytest.raises(TypeError, match=message.replace("rows", "some_rows", 1)):
+        acid.sql("INSERT INTO t SELECT * FROM {some_rows}", some_rows=wrong)
+    assert table(acid) == []
+
+
 def test_a_column_of_a_list_may_have_only_nulls(acid):
     acid.sql("CREATE TABLE t (id INT, v STRING, st STRUCT<a: INT>)")
     acid.insert_into("t", [{"v": None, "id": None, "st": None}])

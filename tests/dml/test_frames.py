@@ -104,7 +104,7 @@ def test_a_wrong_dataframe_is_named(old, news, spark):
         old.sql("SELECT * FROM {news}", news=spark.newSession().range(1))
     with pytest.raises(AnalysisError, match="is a stream"):
         old.sql("SELECT * FROM {s}", s=spark.readStream.format("rate").load())
-    with pytest.raises(TypeError, match="retires should be DataFrame.* and is 3"):
+    with pytest.raises(TypeError, match="retires should be a DataFrame.* and is 3"):
         old.sql("SELECT 1", retires=3)
     assert table(old) == [(1, "old"), (2, "old"), (3, "old")]
 

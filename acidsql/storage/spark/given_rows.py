@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Annotated, Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -20,7 +20,13 @@ class ArrowRows(Protocol):
         """Hand the rows out, as Arrow's PyCapsule interface says."""
 
 
-Rows = DataFrame | ArrowRows | Sequence[Mapping[str, Any] | Row]
+NamedValues = Annotated[
+    Mapping[str, Any] | Row, "a dict or a Row, which have the names of the columns"
+]
+Rows = Annotated[
+    DataFrame | ArrowRows | Sequence[NamedValues],
+    "a DataFrame of Spark or pandas, an Arrow table, or a list of dicts or Rows",
+]
 
 
 def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
@@ -30,18 +36,31 @@ def to_frame(spark: SparkSession, rows: Rows) -> DataFrame:
     A column of a list's rows that has only NULLs gets the type VOID, which any column takes.
 
     Raises:
-        ArgumentTypeError: An empty list: nothing says which columns it has.
+        ArgumentTypeError: An empty list: nothing says which columns it has. Or Arrow's arrays are
+            those of one column, which has no name.
         pyspark.errors.PySparkException: Spark takes no such rows.
     """
     if isinstance(rows, DataFrame):
         return rows
     if isinstance(rows, Sequence):
         return _frame_of_list(spark, rows)
-    local: Any = rows if type(rows).__module__.startswith("pandas.") else pa.table(rows)
+    is_of_pandas = any(base.__module__.startswith("pandas.") for base in type(rows).__mro__)
+    local: Any = rows if is_of_pandas else _arrow_table(rows)
     return spark.createDataFrame(local)
 
 
-def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row]) -> DataFrame:
+def _arrow_table(rows: ArrowRows) -> pa.Table:
+    """Return rows as a table of pyarrow. Raise ArgumentTypeError if they are one column only."""
+    try:
+        return pa.table(rows)
+    except pa.ArrowInvalid as error:
+        raise ArgumentTypeError(
+            f"The rows are no table, but a {type(rows).__name__}, which has no names of columns: "
+            f"{error}. Make a table of it, such as pyarrow.table({{'id': …}})."
+        ) from error
+
+
+def _frame_of_list(spark: SparkSession, rows: Sequence[NamedValues]) -> DataFrame:
     """Return what ``spark.createDataFrame`` makes of the rows, which itself refuses a column of
     NULLs only: such a column is VOID here, unless a row has no names for its values. A name that a
     row lacks is NULL in it. Raises ArgumentTypeError for an empty list.
@@ -68,7 +87,7 @@ def _frame_of_list(spark: SparkSession, rows: Sequence[Mapping[str, Any] | Row])
     )
 
 
-def _record(row: Mapping[str, Any] | Row) -> dict[str, Any]:
+def _record(row: NamedValues) -> dict[str, Any]:
     """Return a row's values, name → value, in the order in which Spark takes the columns: those of
     a dict by the alphabet. {} for a Row that has no names, or a name twice: Spark takes its values
     by position."""
