@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+import re
 
 import pytest
 from column_cases import (
@@ -24,6 +25,7 @@ from acidsql.errors import (
     CatalogError,
     MergeCardinalityError,
     SettingError,
+    SqlError,
     SqlSyntaxError,
     UnsupportedError,
 )
@@ -392,14 +394,14 @@ def test_the_merge_builder_knows_deltas_names_and_whether_it_was_run(acid, spark
     acid.create_table("t", "id INT, v STRING")
     acid.insert_into("t", [{"id": n, "v": "old"} for n in range(5)])
     merge = acid.merge_into(spark.range(1, 7), "t", "t.id = source.id")
-    assert repr(merge) == "<MERGE INTO t, 0 clauses, not run yet: .merge()>"
+    assert repr(merge) == "<MERGE INTO t, 0 clauses, not run yet: call .merge()>"
     assert "lacks its action: .update(), .updateAll(), .delete()" in repr(merge.whenMatched())
     merge.whenMatchedDelete("t.id = 1").whenMatchedUpdate("t.id = 2", {"v": "'two'"})
     merge.whenMatchedUpdate(set={"t.v": F.lit("more")})
     merge.whenNotMatchedInsert("source.id = 5", {"id": "source.id", "v": "'new'"})
     merge.whenNotMatchedInsert(values={"t.id": "source.id"})
     merge.whenNotMatchedBySourceUpdate("t.id = 0", {"v": "'zero'"}).whenNotMatchedBySourceDelete()
-    assert repr(merge) == "<MERGE INTO t, 7 clauses, not run yet: .merge()>"
+    assert repr(merge) == "<MERGE INTO t, 7 clauses, not run yet: call .merge()>"
     merge.execute()
     assert repr(merge) == "<MERGE INTO t, 7 clauses, was run>"
     expected = [(0, "zero"), (2, "two"), (3, "more"), (4, "more"), (5, "new"), (6, None)]
@@ -416,9 +418,47 @@ def test_a_text_that_is_no_sql_gets_the_advice_to_quote_it(acid, spark):
             call()
     with pytest.raises(SqlSyntaxError, match="F.lit..New York.."):
         acid.update("t", {"v": "New York"})
-    with pytest.raises(AnalysisError) as caught:
-        acid.update("t", {"v": "'Rome'"}, "nope = 1")
-    assert "F.lit" not in str(caught.value)
+    for text in ("O'Hare", "it's", "Rome (IT)", "http://x.y/z", "Köln"):
+        with pytest.raises(SqlError, match=f"the text is F.lit.{re.escape(repr(text))}."):
+            acid.update("t", {"v": text})
+    for call in (
+        lambda: acid.update("t", {"v": "'Rome'"}, "nope = 1"),
+        lambda: acid.update("t", {"v": "concat(nope, 'x')"}),
+        lambda: acid.update("t", {"v": "upperr(v)"}),
+        lambda: acid.delete("t", "nope > 1"),
+    ):
+        with pytest.raises(AnalysisError) as caught:
+            call()
+        assert "F.lit" not in str(caught.value) and "is a text" not in str(caught.value)
+
+
+def test_a_text_without_quotes_in_a_condition_gets_the_advice_to_quote_it(acid, spark):
+    acid.create_table("t", "id INT, v STRING")
+    merge = acid.merge_into(spark.range(1), "t", "t.id = source.id")
+    for call in (
+        lambda: acid.delete("t", "v = Rome"),
+        lambda: acid.delete("t", "v IN ('Oslo', Rome)"),
+        lambda: acid.update("t", {"v": "'x'"}, "v <> Rome"),
+        merge.whenMatchedDelete("t.v = Rome").merge,
+        acid.merge_into(spark.range(1), "t", "t.v = Rome").whenMatchedDelete().merge,
+    ):
+        with pytest.raises(AnalysisError, match="If Rome is a text, write 'Rome'"):
+            call()
+
+
+def test_a_date_without_quotes_is_no_subtraction(acid, spark):
+    acid.create_table("t", "id INT, v STRING")
+    acid.insert_into("t", [{"id": 1, "v": "old"}])
+    merge = acid.merge_into(spark.range(2), "t", "t.id = source.id")
+    for call in (
+        lambda: acid.update("t", {"v": "2024-01-31"}),
+        merge.whenNotMatchedInsert(values={"id": "source.id", "v": " 2024-1-31"}).merge,
+    ):
+        with pytest.raises(AnalysisError, match="DATE_WITHOUT_QUOTES.*The date is DATE'2024-"):
+            call()
+    assert table(acid) == [(1, "old")]
+    acid.update("t", {"v": "(2024-01-31)"})
+    assert table(acid) == [(1, "1992")]
 
 
 def test_counts_below_zero_and_a_warehouse_without_a_name_are_refused(acid, spark):

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from acidsql.api.dataframes.advice import advising_quotes
 from acidsql.api.dataframes.text import (
     SqlOrColumn,
-    advising_literals,
     assignments_sql,
     column_paths,
     expression_sql,
@@ -41,14 +41,15 @@ class MergeIntoWriter:
         self._source, self._table, self._on = source, table, on
         self._clauses: dict[str, list[_Clause]] = {kind: [] for kind in _KINDS}
         self._values: list[SqlOrColumn] = []
+        self._conditions: list[SqlOrColumn | None] = []
         self._evolution = ""
         self._has_run = False
 
     def __repr__(self) -> str:
-        """Return ``<MERGE INTO t, 2 clauses, not run yet: .merge()>``, or ``…, was run>`` once
+        """Return ``<MERGE INTO t, 2 clauses, not run yet: call .merge()>``, or ``…, was run>`` once
         ``merge`` has succeeded."""
         count = sum(map(len, self._clauses.values()))
-        state = "was run" if self._has_run else "not run yet: .merge()"
+        state = "was run" if self._has_run else "not run yet: call .merge()"
         return f"<MERGE INTO {self._table}, {count} clause{'' if count == 1 else 's'}, {state}>"
 
     @checked
@@ -94,15 +95,17 @@ class MergeIntoWriter:
             AcidSqlError: Any error of ``Session.sql``. The table is as it was.
         """
         alias = alias_of(self._source) or SOURCE
-        with column_sql(self._spark, (self._source, alias)) as columns:
+        with (
+            column_sql(self._spark, (self._source, alias)) as columns,
+            advising_quotes(self._values, [self._on, *self._conditions]),
+        ):
             clauses = [clause(columns) for kind in _KINDS for clause in self._clauses[kind]]
             if not clauses:
                 raise SettingError("merge() needs a clause: whenMatched, whenNotMatched, …")
             on = expression_sql(self._on, columns)
             into = f"MERGE{self._evolution} INTO {table_and_alias(self._table)}"
             text = f"{into} USING {{{SOURCE}}} AS {quote(alias)} ON {on}"
-            with advising_literals(self._values):
-                counts = self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
+            counts = self._run("\n".join([text, *clauses]), **{SOURCE: self._source})
         self._has_run = True
         return counts
 
@@ -168,13 +171,18 @@ class MergeIntoWriter:
         return self.whenNotMatchedBySource(condition).delete()
 
     def _add_clause(
-        self, kind: str, clause: _Clause, values: Iterable[SqlOrColumn] = ()
+        self,
+        kind: str,
+        clause: _Clause,
+        values: Iterable[SqlOrColumn],
+        condition: SqlOrColumn | None,
     ) -> MergeIntoWriter:
         """Add a clause behind those of its kind (a member of `_KINDS`), and return this writer.
-        ``clause``: makes the SQL of the clause in ``merge``. ``values``: its values, for advice in
-        an error."""
+        ``clause``: makes the SQL of the clause in ``merge``. ``values``, ``condition``: those of
+        the clause, for advice in an error."""
         self._clauses[kind].append(clause)
         self._values += values
+        self._conditions.append(condition)
         return self
 
 
@@ -205,7 +213,7 @@ class _WhenClause:
                 when += f" AND {expression_sql(self._condition, columns)}"
             return f"{when} THEN {action(columns)}"
 
-        return self._writer._add_clause(self._kind, clause, values)
+        return self._writer._add_clause(self._kind, clause, values, self._condition)
 
 
 class WhenNotMatchedBySource(_WhenClause):

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
 from acidsql.api.core import SessionCore
+from acidsql.api.dataframes.advice import advising_quotes
 from acidsql.api.dataframes.merge import SOURCE, MergeIntoWriter
 from acidsql.api.dataframes.text import (
     SqlOrColumn,
-    advising_literals,
     assignments_sql,
     name_list,
     table_and_alias,
@@ -63,7 +63,7 @@ class DataFrameMethods(SessionCore):
             TxnError: The transaction failed, for example by a write conflict.
             AcidSqlError: Any other error. The table is as it was.
         """
-        with column_sql(self.spark) as columns, advising_literals(set.values()):
+        with column_sql(self.spark) as columns, advising_quotes(set.values(), [where]):
             text = f"UPDATE {table_and_alias(table)} SET {assignments_sql(set, columns)}"
             return self.sql(text + where_clause(where, columns), args)
 
@@ -89,7 +89,7 @@ class DataFrameMethods(SessionCore):
             TxnError: The transaction failed, for example by a write conflict.
             AcidSqlError: Any other error. The table is as it was.
         """
-        with column_sql(self.spark) as columns:
+        with column_sql(self.spark) as columns, advising_quotes([], [where]):
             return self.sql(
                 f"DELETE FROM {table_and_alias(table)}" + where_clause(where, columns), args
             )

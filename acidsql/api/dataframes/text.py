@@ -5,15 +5,15 @@ A parameter ``columns`` of the type ``ColumnSql`` is the function that writes a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import Column
 
-from acidsql.errors import SettingError, SqlError, SqlSyntaxError
+from acidsql.api.dataframes.advice import refuse_bare_date
+from acidsql.errors import SettingError, SqlSyntaxError
 from acidsql.sql.text.given_names import column_names, column_parts, parts_and_alias, table_parts
 from acidsql.sql.text.tokens import match_brackets, tokenize
-from acidsql.storage.columns import literal, quote, quoted_path
+from acidsql.storage.columns import quote, quoted_path
 from acidsql.storage.spark.columns.writer import ColumnSql
 
 SqlOrColumn = str | Column
@@ -64,7 +64,10 @@ def where_clause(condition: SqlOrColumn | None, columns: ColumnSql) -> str:
 
 
 def value_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
-    """Return SQL of a value that a column gets: DEFAULT, or an expression (``expression_sql``)."""
+    """Return SQL of a value that a column gets: DEFAULT, or an expression (``expression_sql``).
+    Raise AnalysisError for a date without quotes."""
+    if isinstance(value, str):
+        refuse_bare_date(value)
     is_default = isinstance(value, str) and value.strip().upper() == "DEFAULT"
     return "DEFAULT" if is_default else expression_sql(value, columns)
 
@@ -86,36 +89,3 @@ def expression_sql(value: SqlOrColumn, columns: ColumnSql) -> str:
         raise SqlSyntaxError("Expected an expression, found nothing.", value, 0, len(value))
     match_brackets(value, tokens)
     return f"({value}\n)" if "--" in value else f"({value})"
-
-
-@contextmanager
-def advising_literals(values: Iterable[SqlOrColumn]) -> Iterator[None]:
-    """If an SqlError of the block is about a name or the syntax in one of these values
-    (`_is_bare_text_at`), raise an error of the same class, with the same place and condition, whose
-    message ends with advice: how to pass a text. Other errors pass.
-
-    ``{"city": "Rome"}`` is a frequent mistake: here ``Rome`` is a column.
-    """
-    try:
-        yield
-    except SqlError as error:
-        texts = [value for value in values if isinstance(value, str)]
-        faulty = next((text for text in texts if _is_bare_text_at(error, text)), None)
-        if faulty is None:
-            raise
-        advice = f"A value is SQL: the text is F.lit({faulty!r}), or {literal(faulty)!r}."
-        raise type(error)(
-            f"{error.words} {advice}", error.text, error.start, error.end,
-            condition=error.condition, sqlstate=error.sqlstate, **error.parameters,
-        ) from error.__cause__  # fmt: skip
-
-
-def _is_bare_text_at(error: SqlError, value: str) -> bool:
-    """Whether an error is UNRESOLVED_COLUMN or PARSE_SYNTAX_ERROR, and its place is inside of the
-    first ``(value)`` in the statement's text; False if the value has a quote, a back quote or a
-    bracket."""
-    is_about_names = error.condition.startswith(("UNRESOLVED_COLUMN", "PARSE_SYNTAX_ERROR"))
-    if error.text is None or not is_about_names or set(value) & set("'\"`()[]"):
-        return False
-    start = error.text.find(f"({value})")
-    return 0 <= start <= error.start <= start + len(value) + 1
