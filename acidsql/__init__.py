@@ -25,7 +25,7 @@ The packages, from top to bottom. A module imports only from its own row or from
     metastore                        the store of tables and transactions
     settings  acid                   limits · the rules of the format, as pure values
     arguments                        the types of public methods' arguments
-    costs  errors  java
+    costs  errors  java  suggestions
 
 The four phases of a statement: *say* (parse, bind, analyse, rewrite; no transaction is open yet),
 *hold* (transaction, locks, then the snapshot), *do* (one Spark job), *keep* (publish directories,

@@ -20,7 +20,8 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 # The rooms of the house, from the bottom up. A module imports from its own room and from lower
 # rows, not from other rooms of its row. A directory that has no row belongs to the one around it.
 ROWS = [
-    {"errors", "java", "costs"},  # the error tree; a Java for PySpark; what a statement costs
+    # the error tree; a Java for PySpark; what a statement costs; names for misspelt ones
+    {"errors", "java", "costs", "suggestions"},
     {"arguments"},  # the types of public methods' arguments
     {"settings", "acid/values"},  # limits; types and what is known of values
     {"acid"},  # the rules of the format, as pure values

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError
 from acidsql.metastore.interface import Metastore
-from acidsql.plan.standins.names import need_acid_table
 from acidsql.settings import Settings
 from acidsql.sql.text.given_names import table_parts
 from acidsql.statements.context.unit_of_work import Transaction
@@ -58,7 +57,6 @@ class SessionCore:
 
     def _table(self, name: str) -> Table:
         """Return the ACID table of this name, ``table`` or ``database.table``; its constraints may
-        be outdated, because a cache may answer. Raise CatalogError if there is none, if a view has
-        the name, or if the text is no such name."""
-        parts = table_parts(name)
-        return need_acid_table(self.spark, self._runner.resolve(parts), parts)
+        be outdated, because a cache may answer. Raise CatalogError, which names similar tables, if
+        there is none, if a view has the name, or if the text is no such name."""
+        return self._runner.require_table(table_parts(name))

@@ -10,6 +10,7 @@ from acidsql.acid.values.types import HiveType, parse_type
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.sql.parsed.statements import Assignment, Default, Name, PartitionItem, Value
 from acidsql.sql.text.tokens import Span
+from acidsql.suggestions import names_sentence
 
 # Spark's condition for fields that cannot be assigned, or not together.
 NO_FIELD = "DATATYPE_MISMATCH.INVALID_ROW_LEVEL_OPERATION_ASSIGNMENTS"
@@ -182,7 +183,8 @@ def bind_partition(
             raise _error(
                 text, item.span, "PARTITION_COLUMN_NOT_FOUND", "42703",
                 f"'{item.name}' is not a partition column of {table.name}"
-                + (f" ({', '.join(names)})." if names else ", which is not partitioned."),
+                + (f". {names_sentence(item.name, list(names), 'partition columns')}"
+                   if names else ", which is not partitioned."),
             )  # fmt: skip
         if column.name in clause_names:
             raise _error(
@@ -252,15 +254,15 @@ def _resolve_field(text: str, path: str, struct_type: HiveType, name: str, span:
     similar = [field for field in struct_type.names if field.lower() == name.lower()]
     if len(similar) == 1:
         return similar[0]
-    names = ", ".join(f"`{field.replace('`', '``')}`" for field in struct_type.names)
     if similar:
+        names = ", ".join(f"`{field.replace('`', '``')}`" for field in struct_type.names)
         raise _error(
             text, span, "AMBIGUOUS_REFERENCE_TO_FIELDS", "42000",
             f"'{path}' has {len(similar)} fields '{name}': {names}.",
         )  # fmt: skip
     raise _error(
         text, span, "FIELD_NOT_FOUND", "42704",
-        f"'{path}' has no field '{name}'. Its fields are {names}.",
+        f"'{path}' has no field '{name}'. {names_sentence(name, struct_type.names, 'fields')}",
     )  # fmt: skip
 
 
@@ -305,12 +307,16 @@ def require_column(text: str, table: Table, name: Name) -> Column:
 
 def _no_column_error(text: str, table: Table, name: str, span: Span) -> AnalysisError:
     """Return the UNRESOLVED_COLUMN.WITH_SUGGESTION for a column that a table lacks; the message
-    lists all the table's columns."""
-    names = ", ".join(f"`{column.name.replace('`', '``')}`" for column in table.all_columns)
+    lists the table's columns, of many the nearest."""
     return _error(
         text, span, "UNRESOLVED_COLUMN.WITH_SUGGESTION", "42703",
-        f"{table.name} has no column '{name}'. Its columns are {names}.",
+        f"{table.name} has no column '{name}'. {names_sentence(name, _column_names(table))}",
     )  # fmt: skip
+
+
+def _column_names(table: Table) -> list[str]:
+    """Return the names of a table's columns, those of partition columns last."""
+    return [column.name for column in table.all_columns]
 
 
 def require_column_of_ddl(text: str, table: Table, name: Name) -> Column:
@@ -324,7 +330,8 @@ def require_column_of_ddl(text: str, table: Table, name: Name) -> Column:
     for column in table.all_columns:
         if column.name == stated.lower():
             return column
-    message = f"There is no column '{stated}' in {table.name}."
+    columns = names_sentence(stated, _column_names(table))
+    message = f"There is no column '{stated}' in {table.name}. {columns}"
     raise _error(text, name.span, "COLUMN_NOT_FOUND", "42703", message)
 
 

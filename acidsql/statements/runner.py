@@ -26,7 +26,7 @@ from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.rewrite import may_need_workers
-from acidsql.plan.standins.names import Glance, need_acid_table
+from acidsql.plan.standins.names import Glance
 from acidsql.plan.standins.query import Resolve
 from acidsql.settings import Settings, is_setting
 from acidsql.sql.parsed import statements as st
@@ -342,6 +342,16 @@ class Runner:
         table = self._wiring.names.find(parts, at_a_glance=True)
         return [] if table is None else [column.name for column in table.all_columns]
 
+    def require_table(self, parts: tuple[str, ...]) -> Table:
+        """Return the ACID table of a name (see ``resolve``). Raise CatalogError, with the names of
+        similar tables, if there is none."""
+        return self._wiring.missing.require_table(self.resolve(parts), parts)
+
+    def similar_tables_hint(self, parts: tuple[str, ...]) -> str:
+        """Return a question, with a blank before it, that names tables with names like this one,
+        which no table has; "" if there are none."""
+        return self._wiring.missing.hint(parts)
+
     def qualify(self, parts: tuple[str, ...]) -> TableName | None:
         """Return the full name that an ACID table of this name has or would have; None for a name
         that only Spark can have."""
@@ -365,7 +375,8 @@ class Runner:
         self.transactions.require_same_thread()
         self._wiring.temporary.require_existing()
         names = self._wiring.names
-        table = need_acid_table(self._spark, names.find(parts, at_a_glance=True), parts)
+        found_table = names.find(parts, at_a_glance=True)
+        table = self._wiring.missing.require_table(found_table, parts)
         if table.view is not None:
             refuse_version(table, row_id or version is not None or timestamp is not None)
             return self.run(f"SELECT * FROM {quoted_path(parts)}", None, 0)

@@ -215,10 +215,12 @@ class BatchWriter(Generic[Target]):
 def resolve_table(runner: Runner, name: str) -> Table:
     """Return the ACID table that has this name. Raise AnalysisError if there is none, also for a
     view or a table of Spark's."""
-    table = runner.resolve(table_parts(name))
+    parts = table_parts(name)
+    table = runner.resolve(parts)
     if table is None:
         raise AnalysisError(
-            f"There is no ACID table '{name}' for the stream to write to.",
+            f"There is no ACID table '{name}' for the stream to write to."
+            f"{runner.similar_tables_hint(parts)}",
             condition="TABLE_OR_VIEW_NOT_FOUND",
             sqlstate="42P01",
         )

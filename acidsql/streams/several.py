@@ -21,6 +21,7 @@ from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.auto_cdc import Applier, AutoCdc, combined_receipt
 from acidsql.streams.bad_records import BadRecords
 from acidsql.streams.batches import Setup
+from acidsql.suggestions import names_sentence
 
 Transform = Callable[[str, DataFrame], DataFrame]
 
@@ -142,8 +143,9 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         AnalysisError unless there is exactly one, whatever the case."""
         matches = [name for name in rows.columns if name.lower() == self._by.lower()]
         if len(matches) != 1:
+            columns = names_sentence(self._by, rows.columns, owner="the batch")
             raise AnalysisError(
-                f"The records have no column '{self._by}' that names their table.",
+                f"The records have no column '{self._by}' that names their table. {columns}",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=self._by,
             )  # fmt: skip
         return matches[0]

@@ -20,6 +20,7 @@ from acidsql.streams.batches import (
     temporary_view,
 )
 from acidsql.streams.upsert import merge_text, refuse_bad_keys, with_typed_keys
+from acidsql.suggestions import names_sentence
 
 MODES = ("append", "complete", "upsert")
 
@@ -93,6 +94,7 @@ def _fit_columns(table: Table, rows: DataFrame) -> DataFrame:
         if name not in table_columns:
             raise AnalysisError(
                 f"The batch has a column '{name}' that the table {table.name} does not have. "
+                f"{names_sentence(name, sorted(table_columns), owner='the table')} "
                 "Leave it out by select(…), or add it by ALTER TABLE … ADD COLUMNS.",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=name,
             )  # fmt: skip

@@ -19,6 +19,7 @@ from acidsql.plan.values.struct_fields import FieldRules
 from acidsql.sql.text.tokens import Span
 from acidsql.statements.context.statement_text import is_case_sensitive
 from acidsql.storage.columns import quote
+from acidsql.suggestions import names_sentence
 
 
 def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataFrame:
@@ -33,7 +34,8 @@ def with_typed_keys(table: Table, rows: DataFrame, keys: Sequence[str]) -> DataF
     for key in keys:
         if key not in rows.columns:
             raise AnalysisError(
-                f"The key column '{key}' is not among the columns of the batch for {table.name}.",
+                f"The key column '{key}' is not among the columns of the batch for {table.name}. "
+                f"{names_sentence(key, rows.columns, owner='the batch')}",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", column=key,
             )  # fmt: skip
     untyped = {name for name, kind in rows.dtypes if kind == "void"}  # files have no such columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from kit import counts, fill, ordered, refused, rows, table
 from over_hive import needs
 
 import acidsql
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, SettingError
 
 # ── back-quotes ──────────────────────────────────────────────────────────────────────────────
 
@@ -225,19 +226,105 @@ def test_no_suggestion_names_a_column_of_our_own(acid, statement):
             "flihgts",
             "`flights`",
         ),
+        ("SELECT * FROM gats", "gats", "`gates`"),
         ("SELECT * FROM nowhere.planes", "nowhere.planes", None),
         ("SELECT * FROM xyz", "xyz", None),
     ],
 )
 def test_a_name_that_is_not_there_is_told_with_similar_names(acid, capfd, statement, at, similar):
-    """ACID tables and what Spark has, such as temporary views, alike."""
+    """ACID tables, views, and what Spark has, such as temporary views, alike."""
     fill(acid, "planes (id INT)")
+    acid.sql("CREATE VIEW gates AS SELECT * FROM planes")
     acid.sql("CREATE OR REPLACE TEMPORARY VIEW flights AS SELECT 1 AS id")
     error = refused(acid, statement, "TABLE_OR_VIEW_NOT_FOUND", at)
     assert ("Did you mean" in str(error)) == (similar is not None)
     assert similar is None or f"Did you mean {similar}?" in str(error)
     assert "SQLQueryContextLogger" not in capfd.readouterr().err
     acid.sql("DROP VIEW flights")
+
+
+def test_a_method_tells_similar_names_of_a_table_that_is_not_there(acid):
+    fill(acid, "planes (id INT)")
+    acid.sql("CREATE VIEW gates AS SELECT * FROM planes")
+    acid.sql("CREATE OR REPLACE TEMPORARY VIEW plains AS SELECT 1 AS id")
+    for call in (
+        lambda: acid.table("plannes"), lambda: acid.history("plannes"),
+        lambda: acid.files("plannes"),
+        lambda: acid.health("plannes"), lambda: acid.compact("default.plannes"),
+        lambda: acid.check("plannes"), lambda: acid.changes("plannes", 1),
+    ):  # fmt: skip
+        with pytest.raises(CatalogError, match=r"'(default\.)?plannes'\. Did you mean `planes`\?"):
+            call()
+    with pytest.raises(CatalogError, match="Did you mean `gates`"):
+        acid.table("gats")
+    with pytest.raises(CatalogError) as caught:  # Spark's own views are no tables of this method
+        acid.table("plainz")
+    assert "`plains`" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MERGE INTO plannes USING {df} ON true WHEN MATCHED THEN DELETE",
+        "DELETE FROM plannes WHERE id IN (SELECT id FROM {df})",
+        "UPDATE plannes SET id = (SELECT max(id) FROM {df})",
+    ],
+)
+def test_a_misspelt_target_of_a_statement_with_a_dataframe_is_the_error(acid, spark, statement):
+    fill(acid, "planes (id INT)")
+    with pytest.raises(AnalysisError, match="Did you mean `planes`") as caught:
+        acid.sql(statement, df=spark.range(1))
+    assert caught.value.text[caught.value.start : caught.value.end] == "plannes"
+
+
+WIDE = ", ".join(f"column_{number} INT" for number in range(29))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE wide SET tailnm = 'x'",
+        "INSERT INTO wide (tailnm) VALUES ('x')",
+        "MERGE INTO wide USING (SELECT 1) ON true WHEN MATCHED THEN UPDATE SET tailnm = 'x'",
+        "INSERT INTO wide BY NAME SELECT 'x' AS tailnm",
+        "ALTER TABLE wide RENAME COLUMN tailnm TO x",
+        "ALTER TABLE wide ADD CONSTRAINT pk PRIMARY KEY (tailnm) DISABLE NOVALIDATE",
+        "ANALYZE TABLE wide COMPUTE STATISTICS FOR COLUMNS tailnm",
+        "DESCRIBE wide tailnm",
+        "INSERT INTO wide REPLACE USING (tailnm) SELECT * FROM wide",
+        "CREATE TABLE x CLUSTERED BY (tailnm) INTO 2 BUCKETS AS SELECT * FROM wide",
+        "CREATE TABLE x PARTITIONED BY (tailnm) AS SELECT * FROM wide",
+        "AUTO CDC INTO wide FROM (SELECT 'x' AS tailnum) s KEYS (tailnm) SEQUENCE BY 1",
+    ],
+)
+def test_an_unknown_column_of_a_wide_table_is_told_with_the_nearest_three(acid, statement):
+    acid.sql(f"CREATE TABLE wide (tailnum STRING, {WIDE})")
+    with pytest.raises(AnalysisError) as caught:
+        acid.sql(statement)
+    message = str(caught.value)
+    assert re.search(r"The nearest of (its|the table's) 30 columns are `tailnum`, ", message)
+    assert message.count("column_") == 2
+
+
+def test_an_unknown_column_of_a_narrow_table_is_told_with_all_columns(acid):
+    fill(acid, "t (id INT, s STRUCT<a: INT>) PARTITIONED BY (day STRING)")
+    for statement, columns in (
+        ("UPDATE t SET nothing = 1", "Its columns are `id`, `s`, `day`."),
+        ("INSERT INTO t PARTITION (dya = 'x') SELECT 1", "Its only partition column is `day`."),
+        ("ALTER TABLE t DROP PARTITION (dya = 'x')", "Its only partition column is `day`."),
+        ("UPDATE t SET s.b = 1", "Its only field is `a`."),
+        (
+            "MERGE INTO t USING (SELECT 1 AS k) n ON t.id = n.k WHEN NOT MATCHED THEN INSERT *",
+            "Its only column is `k`.",
+        ),
+    ):
+        with pytest.raises(AnalysisError) as caught:
+            acid.sql(statement)
+        assert columns in str(caught.value)
+    with pytest.raises(SettingError, match="The table's columns are `id`, `day`"):
+        acid.create_table("x", "id INT, day DATE", partitioned_by="dya")
+    with pytest.raises(CatalogError, match="Its columns are `id`, `s`, `day`"):
+        acid.changes("t", 1, keys=["idd"])
 
 
 def test_a_drop_of_what_is_not_there_is_an_error_unless_it_is_to_be_ignored(acid):

@@ -29,6 +29,7 @@ from acidsql.sql.text.tokens import split_statements
 from acidsql.storage.columns import quote
 from acidsql.storage.spark.columns.column_sql import column_sql
 from acidsql.storage.spark.given_rows import Rows, to_frame
+from acidsql.suggestions import names_sentence
 
 
 class DataFrameMethods(SessionCore):
@@ -285,8 +286,8 @@ def _require_field(fields: Sequence[T.StructField], name: str) -> T.StructField:
     for field in fields:
         if field.name.lower() == name.lower():
             return field
-    column_list = ", ".join(field.name for field in fields)
-    raise SettingError(f"partitioned_by names '{name}', and the columns are {column_list}.")
+    columns = names_sentence(name, [field.name for field in fields], owner="the table")
+    raise SettingError(f"partitioned_by names '{name}', which is no column. {columns}")
 
 
 def _column_definitions(fields: Sequence[T.StructField]) -> str:

@@ -6,23 +6,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from difflib import get_close_matches
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 
-from acidsql.errors import AcidSqlError, AnalysisError
+from acidsql.acid.table import Table
+from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
 from acidsql.metastore.catalog import Catalog
 from acidsql.plan.analysis.lower import no_log
 from acidsql.plan.rows.targets import Targets, place_of_name
 from acidsql.plan.standins.names import NameResolver
 from acidsql.sql.text.tokens import Span, tokenize
 from acidsql.storage.columns import quote, quoted_path
-from acidsql.storage.spark.catalog_names import table_names
+from acidsql.storage.spark.catalog_names import relation_kind, table_names
 from acidsql.storage.spark.session.jvm import OWN_CATALOG
+from acidsql.suggestions import similar_names
 
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
-_SHOWN = 3  # similar names in an error
 
 
 class MissingNames:
@@ -65,6 +65,27 @@ class MissingNames:
                 raise foreign.refused_error() from error
             raise self._with_suggestions(error, parts, text) from None
 
+    def require_table(self, table: Table | None, parts: tuple[str, ...]) -> Table:
+        """Return ``table``, the ACID table or view that a method's argument names.
+
+        Raises:
+            CatalogError: ``table`` is None. The message says what Spark has of this name, or which
+                names are similar.
+        """
+        if table is not None:
+            return table
+        name, kind = ".".join(parts), relation_kind(self._spark, parts)
+        meaning = "" if kind is None else f": it is {kind.value}"
+        hint = self.hint(parts) if kind is None else ""
+        raise CatalogError(f"There is no ACID table '{name}'{meaning}.{hint}", table=name)
+
+    def hint(self, parts: tuple[str, ...], *, has_sparks: bool = False) -> str:
+        """Return a question, with a blank before it, that names the similar tables and views of the
+        metastore, and with ``has_sparks`` those of Spark, too; "" if there are none. ``parts``: a
+        name that no table has."""
+        similar = self._similar(parts, has_sparks=has_sparks) if parts else []
+        return f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
+
     def _parts_of_missing_name(
         self, error: AnalysisException | AnalysisError, text: str
     ) -> tuple[str, ...]:
@@ -90,27 +111,27 @@ class MissingNames:
         else:
             message = f"There is no table or view {quoted_path(parts)}."
             place = place_of_name(parts, text)
-        similar = self._similar(parts) if parts else []
-        hint = f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
         return AnalysisError(
-            message + hint,
+            message + self.hint(parts, has_sparks=True),
             text, place.start, place.end,
             condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
         )  # fmt: skip
 
-    def _similar(self, parts: tuple[str, ...]) -> list[str]:
+    def _similar(self, parts: tuple[str, ...], *, has_sparks: bool) -> list[str]:
         """Return at most three last parts of names of tables and views in the name's database that
-        are like it, the most similar first. [] if the name is not the metastore's; errors while
-        listing are ignored."""
+        are like it, the most similar first; those of Spark's own only with ``has_sparks``. [] if
+        the name is not the metastore's; errors while listing are ignored."""
         name = self._names.qualify(parts)
         if name is None:
             return []
         existing_names: set[str] = set()
         with suppress(AcidSqlError):
             existing_names.update(self._catalog.tables(name.database))
-        with suppress(PySparkException):
-            existing_names.update(table_names(self._spark, name.database))
-        return get_close_matches(name.shown, sorted(existing_names), _SHOWN)
+            existing_names.update(self._catalog.views(name.database))
+        if has_sparks:
+            with suppress(PySparkException):
+                existing_names.update(table_names(self._spark, name.database))
+        return similar_names(name.shown, existing_names)
 
 
 def _is_of_view(error: AnalysisException | AnalysisError) -> bool:

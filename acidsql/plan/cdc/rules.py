@@ -22,6 +22,7 @@ from acidsql.sql.parsed.cdc_statements import EVERY, Choice
 from acidsql.sql.parsed.statements import AutoCdc, Name
 from acidsql.sql.queries.conditions import has_subquery, window_function
 from acidsql.sql.text.tokens import Span, SqlText, Token, TokenKind, tokenize
+from acidsql.suggestions import names_sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +203,10 @@ def _bind_keys(statement: AutoCdc, context: RewriteContext) -> tuple[Column, ...
     for name, span in names_and_places:
         column = columns_by_name.get(name)
         if column is None:
-            raise _missing_column_error(context, span, name, f"{table.name} has no key column")
+            raise _missing_column_error(
+                context, span, name, f"{table.name} has no key column",
+                names_sentence(name, list(columns_by_name)),
+            )  # fmt: skip
         if column in keys:
             raise _error(
                 context, span, "COLUMN_ALREADY_EXISTS", "42711", f"The key '{name}' is given twice."
@@ -246,7 +250,9 @@ def _bind_columns(
     named_columns = [(name.parts[-1].lower(), name.span) for name in choice.names]
     for name, span in named_columns:
         if name not in source:
-            raise _missing_column_error(context, span, name, "The source has no column")
+            raise _missing_column_error(
+                context, span, name, "The source has no column", names_sentence(name, source)
+            )
     excluded_names = {name for name, _ in named_columns} if choice.all_but else set()
     if not choice.all_but:
         requested_names = list(dict.fromkeys(name for name, _ in named_columns))
@@ -255,7 +261,11 @@ def _bind_columns(
             place = next(
                 (span for name, span in named_columns if name == key.name), statement.source
             )
-            raise _missing_column_error(context, place, key.name, "The records have no key column")
+            is_excluded = key.name in excluded_names
+            raise _missing_column_error(
+                context, place, key.name, "The records have no key column",
+                "" if is_excluded else names_sentence(key.name, source, owner="the source"),
+            )  # fmt: skip
     for name in requested_names:
         if statement.scd_type == 2 and name in cdc.VERSION and name not in excluded_names:
             raise _error(

@@ -33,6 +33,7 @@ from acidsql.sql.parsed.statements import Insert, Literals, PartitionItem, Value
 from acidsql.sql.text.tokens import Span
 from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import VALUE, WriteMode
+from acidsql.suggestions import names_sentence
 
 
 def plan_insert(statement: Insert, context: RewriteContext) -> EventQuery:
@@ -292,9 +293,10 @@ def _columns_by_name(
     for name, _ in fields:
         column = columns_by_name.get(name.lower())
         if column is None or column in columns:
+            columns_there = names_sentence(name, list(columns_by_name), owner="the table")
             raise AnalysisError(
                 f"{context.table.name} has no column for the source's column '{name}'"
-                + (", which comes twice." if column else "."),
+                + (", which comes twice." if column else f". {columns_there}"),
                 context.text, place.start, place.end,
                 condition="INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS", sqlstate="KD000",
             )  # fmt: skip

@@ -26,6 +26,7 @@ from acidsql.sql.parsed.statements import (
 )
 from acidsql.storage import event_records as ew
 from acidsql.storage.columns import quote
+from acidsql.suggestions import names_sentence
 
 _SOURCE = f"{ew.PREFIX}source"
 PRESENT = f"{ew.PREFIX}present"  # true in each source row, NULL in a target row without a partner
@@ -139,7 +140,7 @@ def _bind_star(
     for column in context.table.all_columns:
         name = _source_column_for(column, source, context, clause)
         if name is None:
-            _refuse_missing_column(column, statement, context, clause)
+            _refuse_missing_column(column, source, statement, context, clause)
             continue
         is_placing = column in context.table.partition_columns
         if is_update and is_placing and (column.name, name) in equated_names:
@@ -181,7 +182,11 @@ def _source_column_for(
 
 
 def _refuse_missing_column(
-    column: Column, statement: Merge, context: RewriteContext, clause: MergeClause
+    column: Column,
+    source: Fields,
+    statement: Merge,
+    context: RewriteContext,
+    clause: MergeClause,
 ) -> None:
     """Raise AnalysisError if a clause with ``*`` cannot do without ``column``, which the source
     does not have.
@@ -196,8 +201,10 @@ def _refuse_missing_column(
         is_placing = column in context.table.partition_columns
         may_lack = column.default is not None or (statement.evolves and not is_placing)
     if not may_lack:
+        source_names = [name for name, _ in source if name != PRESENT]
+        columns = names_sentence(column.name, source_names)
         raise AnalysisError(
-            f"The source has no column '{column.name}', which * needs.",
+            f"The source has no column '{column.name}', which * needs. {columns}",
             context.text, clause.span.start, clause.span.end,
             condition="UNRESOLVED_COLUMN.WITH_SUGGESTION", sqlstate="42703",
         )  # fmt: skip

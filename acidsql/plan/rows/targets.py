@@ -27,6 +27,9 @@ from acidsql.storage.spark.catalog_names import SparkRelationKind, relation_kind
 
 _UNSUPPORTED = UnsupportedError.condition
 _TABLE_OPERATION = f"{_UNSUPPORTED}.TABLE_OPERATION"
+# For a target that is no ACID table, the text is not read as a MERGE or the like, so it is unknown
+# where the statement reads a table.
+_NO_FRAME_HERE = f"{_UNSUPPORTED}.DATAFRAME"
 _NO_STATEMENT, _NOT_PARSED = "INVALID_STATEMENT_OR_CLAUSE", "PARSE_SYNTAX_ERROR"
 _NOT_FOUND, _NO_COLUMN = "TABLE_OR_VIEW_NOT_FOUND", "UNRESOLVED_COLUMN"
 _UNNAMED = ""  # an error of the JVM without a name
@@ -101,7 +104,7 @@ class Targets:
         is_named = condition in (_UNSUPPORTED, _NOT_FOUND) and (
             isinstance(error, SqlError) and Span(error.start, error.end) == place
         )
-        faults = (_NO_STATEMENT, *_FAULTS_OF_OWN_SYNTAX.get(statement, ()))
+        faults = (_NO_STATEMENT, _NO_FRAME_HERE, *_FAULTS_OF_OWN_SYNTAX.get(statement, ()))
         is_ours = condition.startswith(faults)
         kind = relation_kind(self._spark, target)
         if kind in (SparkRelationKind.TEMPORARY_VIEW, SparkRelationKind.VIEW):

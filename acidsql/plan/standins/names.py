@@ -22,7 +22,6 @@ from acidsql.sql.parsed.statements import Name
 from acidsql.sql.queries.references import mentioned_tables
 from acidsql.sql.text.frames import is_frame
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.catalog_names import relation_kind
 from acidsql.storage.spark.session import jvm, temporary
 
 
@@ -238,19 +237,6 @@ def refuse_temporary(name: TableName | None, feature: str) -> None:
             f"{feature} needs a table that lasts: {name} is a temporary table of this session.",
             condition="UNSUPPORTED_FEATURE.TEMPORARY_TABLE",
         )
-
-
-def need_acid_table(spark: SparkSession, table: Table | None, parts: tuple[str, ...]) -> Table:
-    """Return ``table``, the ACID table that a method's argument names.
-
-    Raises:
-        CatalogError: ``table`` is None. The message says what Spark has of this name.
-    """
-    if table is None:
-        name, kind = ".".join(parts), relation_kind(spark, parts)
-        meaning = "" if kind is None else f": it is {kind.value}"
-        raise CatalogError(f"There is no ACID table '{name}'{meaning}.", table=name)
-    return table
 
 
 def need_name(part: str, name: Name, text: str) -> None:

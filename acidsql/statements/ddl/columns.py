@@ -35,6 +35,7 @@ from acidsql.statements.ddl.column_references import (
 )
 from acidsql.statements.ddl.create import TypeOf, bind_column, bind_default
 from acidsql.storage.columns import quote
+from acidsql.suggestions import names_sentence
 
 _CONDITION = "NOT_SUPPORTED_CHANGE_COLUMN"
 
@@ -176,8 +177,9 @@ def _column_position(
             text,
             span,
         )
+    names = names_sentence(name, [column.name for column in columns])
     raise AnalysisError(
-        f"There is no column '{change.column.parts[-1]}' in {table.name} (Hive 10002).",
+        f"There is no column '{change.column.parts[-1]}' in {table.name} (Hive 10002). {names}",
         text, span.start, span.end, condition="COLUMN_NOT_FOUND", sqlstate="42703",
     )  # fmt: skip
 

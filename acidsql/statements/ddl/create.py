@@ -41,6 +41,7 @@ from acidsql.statements.ddl.table_properties import (
     check_file_properties,
     check_kind,
 )
+from acidsql.suggestions import names_sentence
 
 # Returns the type of an expression, by Spark's analysis.
 TypeOf = Callable[[Span], HiveType]
@@ -203,7 +204,7 @@ def _split_partition_columns(
     for name in statement.partition_names:
         column = by_name.get(name.parts[-1].lower())
         if column is None:
-            raise _missing_column_error(name.parts[-1], text, name.span)
+            raise _missing_column_error(name.parts[-1], list(by_name), text, name.span)
         partitions.append(column)
     return tuple(c for c in columns if c not in partitions), tuple(partitions)
 
@@ -260,7 +261,7 @@ def _bucket_columns(
     for name in statement.bucket_columns:
         column = name.parts[-1].lower()
         if column not in type_by_name:
-            raise _missing_column_error(name.parts[-1], text, name.span)
+            raise _missing_column_error(name.parts[-1], list(type_by_name), text, name.span)
         if type_by_name[column].kind == "binary":
             raise _unsupported_error(
                 "A table cannot be CLUSTERED BY a BINARY column: Hive's hash of it is not defined.",
@@ -284,7 +285,7 @@ def _sort_columns(
     for by in statement.sorted_by:
         column = by.name.parts[-1].lower()
         if column not in type_by_name:
-            raise _missing_column_error(by.name.parts[-1], text, by.name.span)
+            raise _missing_column_error(by.name.parts[-1], list(type_by_name), text, by.name.span)
         if type_by_name[column].children:
             raise _unsupported_error(
                 f"Rows cannot be SORTED BY a column of type {type_by_name[column]}.",
@@ -326,10 +327,12 @@ def _sorted_buckets_error(text: str, place: Span) -> UnsupportedError:
     )  # fmt: skip
 
 
-def _missing_column_error(name: str, text: str, span: Span) -> SqlError:
-    """Return the error of a clause of CREATE TABLE that names a missing column."""
+def _missing_column_error(name: str, columns: Sequence[str], text: str, span: Span) -> SqlError:
+    """Return the error of a clause of CREATE TABLE that names a column which is not among the
+    table's columns."""
     return AnalysisError(
-        f"There is no column '{name}'.", text, span.start, span.end,
+        f"There is no column '{name}'. {names_sentence(name, columns, owner='the table')}",
+        text, span.start, span.end,
         condition="COLUMN_NOT_FOUND", sqlstate="42703",
     )  # fmt: skip
 

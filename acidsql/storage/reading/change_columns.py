@@ -8,6 +8,7 @@ from acidsql.acid.properties import CHANGE_KEY
 from acidsql.acid.table import Table
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import CatalogError, SettingError, UnsupportedError
+from acidsql.suggestions import names_sentence
 
 CHANGE_TYPE, COMMIT_VERSION = "_change_type", "_commit_version"
 COMMIT_TIMESTAMP, TXN_ID = "_commit_timestamp", "_txn_id"
@@ -49,7 +50,8 @@ def change_keys(table: Table, keys: Sequence[str] | None) -> list[str]:
     for name in key_names:
         if name.lower() not in names_by_lower_name:
             raise CatalogError(
-                f"{table.name} has no column '{name}', which is to be a key of its changes.",
+                f"{table.name} has no column '{name}', which is to be a key of its changes. "
+                f"{names_sentence(name, list(names_by_lower_name.values()))}",
                 condition="UNRESOLVED_COLUMN", sqlstate="42703", table=table.name,
             )  # fmt: skip
     return [names_by_lower_name[name.lower()] for name in key_names]

@@ -47,6 +47,7 @@ from acidsql.streams.source.read_limits import (
     limited_end,
 )
 from acidsql.streams.source.source_options import LATEST, source_options
+from acidsql.suggestions import similar_names
 
 _NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
 
@@ -274,7 +275,9 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         table = acid_table(self._metastore.find(self._name))
         if table is None:
-            raise CatalogError(f"There is no table '{self._name}'.", relationName=self._name)
+            similar = similar_names(self._name.name, self._metastore.tables(self._name.database))
+            hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+            raise CatalogError(f"There is no table '{self._name}'.{hint}", relationName=self._name)
         if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
             raise _source_changed_error(
                 f"{self._name} has other columns now than when the stream began: {now} instead of "
