@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union, overload
 
 from acidsql.errors import ArgumentTypeError, SettingError
+from acidsql.suggestions import similar_names
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -36,8 +37,8 @@ def checked(**advice: str) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checked(function: Any = None, /, **advice: str) -> Any:
-    """Make a function raise ArgumentTypeError if an argument has another type than is annotated.
-    Defaults are not checked. A wrong number of arguments is Python's TypeError.
+    """Make a function raise ArgumentTypeError if an argument has another type than is annotated, or
+    a name that no parameter has, or is missing. Defaults are not checked.
 
     An argument that is a numpy scalar becomes a Python value before the check, and the function
     gets this value. In ``*args`` and ``**kwargs`` the check is the same, but the function gets the
@@ -107,12 +108,45 @@ def _with_checked_arguments(
     def call(*args: Any, **options: Any) -> Any:
         """Check the arguments that are given, then call ``need_open``, then the function, and
         return the function's result."""
-        bound = signature.bind(*args, **options)
+        bound = _bound_arguments(function, signature, args, options)
         _check_and_unwrap_arguments(function, bound, advice)
         need_open(args[0] if has_owner else None)
         return function(*bound.args, **bound.kwargs)
 
     return call
+
+
+def _bound_arguments(
+    function: Callable[..., Any],
+    signature: inspect.Signature,
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> inspect.BoundArguments:
+    """Return the arguments by the parameters' names. Raise ArgumentTypeError, with the function's
+    parameters, if there are too many or too few, or if one has an unknown name."""
+    try:
+        return signature.bind(*args, **options)
+    except TypeError as error:
+        names = [name for name in signature.parameters if name != "self"]
+        unknown = next((name for name in options if name not in names), None)
+        hint = " or ".join(f"{name}=…" for name in similar_names(unknown or "", names))
+        advice = f"Did you mean {hint}?" if hint else f"It takes {_in_words(signature)}."
+        raise ArgumentTypeError(
+            f"{function.__name__}(): {error}. {advice}",
+            condition="WRONG_ARGUMENTS",
+            sqlstate="42605",
+        ) from None
+
+
+def _in_words(signature: inspect.Signature) -> str:
+    """Return the parameters of a function without their types and without self:
+    ``(table, where=None)``."""
+    bare = [
+        parameter.replace(annotation=parameter.empty)
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+    ]
+    return str(inspect.Signature(bare))
 
 
 def _check_and_unwrap_arguments(

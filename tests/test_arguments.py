@@ -19,7 +19,7 @@ from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 import acidsql
 from acidsql.api.dataframes import merge
 from acidsql.arguments import checked
-from acidsql.errors import AcidSqlError, ArgumentTypeError
+from acidsql.errors import AcidSqlError, ArgumentTypeError, SettingError
 from acidsql.statements.context.unit_of_work import Transaction
 from acidsql.streams.auto_cdc import AutoCdc
 from acidsql.streams.sink import Sink
@@ -233,6 +233,47 @@ def test_a_scalar_of_numpys_is_the_python_value():
 def test_the_first_argument_of_connect_is_explained():
     with pytest.raises(TypeError, match=r"spark should be SparkSession.*metastore=…"):
         acidsql.connect("thrift://hive:9083")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: acidsql.connect(None, "/warehouse"),
+         r"connect\(\): too many positional arguments\. It takes \(spark=None, \*, warehouse=None"),
+        (lambda: acidsql.connect(warehuose="/w"), r"'warehuose'\. Did you mean warehouse=…\?"),
+        (lambda: bare(acidsql.Session).insert_into("t"),
+         r"insert_into\(\): missing a required argument: 'rows'\. It takes \(table, rows, \*, "),
+        (lambda: bare(acidsql.Session).delete("t", whre="x"), "Did you mean where=…"),
+    ],
+)  # fmt: skip
+def test_a_wrong_number_or_name_of_arguments_is_told_with_the_right_ones(call, message):
+    with pytest.raises(TypeError, match=message) as caught:
+        call()
+    assert caught.value.getCondition() == "WRONG_ARGUMENTS"
+
+
+def test_every_method_of_a_closed_session_says_that_it_is_closed():
+    session = bare(acidsql.Session)
+    session._closed = True
+    calls = [
+        (name, call)
+        for name, call, owner in public_calls()
+        if owner and type(owner[0]) is acidsql.Session and name != "Session.close"
+    ]
+    assert len(calls) > 25
+    for name, call in [*calls, ("with", acidsql.Session.__enter__)]:
+        parameters = list(inspect.signature(call).parameters.values())[1:]
+        options = {
+            parameter.name: VALUES[min(TAKEN[parameter.annotation.removesuffix(" | None")])]
+            for parameter in parameters
+            if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+        }
+        with pytest.raises(SettingError, match="This session is closed") as caught:
+            call(session, **options)
+            raise AssertionError(name)
+        assert caught.value.getCondition() == "INVALID_HANDLE.SESSION_CLOSED"
+    session.close()
+    assert session.txn_id is None and session.closed and not session.in_transaction
 
 
 def test_an_argument_error_is_one_of_acidsqls():

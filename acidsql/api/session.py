@@ -358,6 +358,7 @@ class Session(
         return f"Session({self.warehouse}, {self.metastore.url}, {state})"
 
     def __enter__(self) -> Session:
+        self._need_open()
         return self
 
     def __exit__(
