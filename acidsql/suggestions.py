@@ -15,6 +15,13 @@ def similar_names(name: str, names: Iterable[str], limit: int = _SHOWN) -> list[
     return _closest(name, names, limit, 0.6)
 
 
+def names_question(name: str, names: Iterable[str]) -> str:
+    """Return a question, with a blank before it, that tells the similar names of ``similar_names``;
+    "" if there are none."""
+    similar = similar_names(name, names)
+    return f" Did you mean {' or '.join(map(_quoted, similar))}?" if similar else ""
+
+
 def names_sentence(
     name: str, names: Sequence[str], kind: str = "columns", owner: str | None = None
 ) -> str:
@@ -49,4 +56,8 @@ def _closest(name: str, names: Iterable[str], limit: int, cutoff: float) -> list
 
 def _listed(names: Iterable[str]) -> str:
     """Return names in back quotes, with commas between them."""
-    return ", ".join(f"`{name.replace('`', '``')}`" for name in names)
+    return ", ".join(map(_quoted, names))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

@@ -306,6 +306,23 @@ def test_an_unknown_column_of_a_wide_table_is_told_with_the_nearest_three(acid, 
     assert message.count("column_") == 2
 
 
+def test_an_unknown_database_or_constraint_is_told_with_those_that_there_are(acid):
+    acid.sql("CREATE DATABASE flights")
+    acid.sql("CREATE TABLE t (id INT CONSTRAINT low CHECK (id < 9))")
+    try:
+        for statement, message in (
+            ("USE fligths", "Did you mean `flights`?"),
+            ("SHOW TABLES IN fligths", "Did you mean `flights`?"),
+            ("CREATE TABLE fligths.t (id INT)", "Did you mean `flights`?"),
+            ("ALTER TABLE t DROP CONSTRAINT lo", "Its only constraint is `low`."),
+        ):
+            with pytest.raises(AcidSqlError) as caught:
+                acid.sql(statement)
+            assert message in str(caught.value), statement
+    finally:
+        acid.sql("DROP DATABASE flights")
+
+
 def test_an_unknown_column_of_a_narrow_table_is_told_with_all_columns(acid):
     fill(acid, "t (id INT, s STRUCT<a: INT>) PARTITIONED BY (day STRING)")
     for statement, columns in (

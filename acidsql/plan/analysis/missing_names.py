@@ -17,10 +17,10 @@ from acidsql.plan.analysis.lower import no_log
 from acidsql.plan.rows.targets import Targets, place_of_name
 from acidsql.plan.standins.names import NameResolver
 from acidsql.sql.text.tokens import Span, tokenize
-from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.catalog_names import relation_kind, table_names
 from acidsql.storage.spark.session.jvm import OWN_CATALOG
-from acidsql.suggestions import similar_names
+from acidsql.suggestions import names_question
 
 _QUOTED = re.compile(r"`((?:[^`]|``)+)`")
 
@@ -83,8 +83,10 @@ class MissingNames:
         """Return a question, with a blank before it, that names the similar tables and views of the
         metastore, and with ``has_sparks`` those of Spark, too; "" if there are none. ``parts``: a
         name that no table has."""
-        similar = self._similar(parts, has_sparks=has_sparks) if parts else []
-        return f" Did you mean {' or '.join(map(quote, similar))}?" if similar else ""
+        name = self._names.qualify(parts) if parts else None
+        if name is None:  # not a name of the metastore's
+            return ""
+        return names_question(name.shown, self._existing_names(name.database, has_sparks))
 
     def _parts_of_missing_name(
         self, error: AnalysisException | AnalysisError, text: str
@@ -117,21 +119,17 @@ class MissingNames:
             condition="TABLE_OR_VIEW_NOT_FOUND", sqlstate="42P01",
         )  # fmt: skip
 
-    def _similar(self, parts: tuple[str, ...], *, has_sparks: bool) -> list[str]:
-        """Return at most three last parts of names of tables and views in the name's database that
-        are like it, the most similar first; those of Spark's own only with ``has_sparks``. [] if
-        the name is not the metastore's; errors while listing are ignored."""
-        name = self._names.qualify(parts)
-        if name is None:
-            return []
+    def _existing_names(self, database: str, has_sparks: bool) -> set[str]:
+        """Return the names of the tables and views in a database; those of Spark's own, and
+        temporary views, only if ``has_sparks``. Errors while listing are ignored."""
         existing_names: set[str] = set()
         with suppress(AcidSqlError):
-            existing_names.update(self._catalog.tables(name.database))
-            existing_names.update(self._catalog.views(name.database))
+            existing_names.update(self._catalog.tables(database))
+            existing_names.update(self._catalog.views(database))
         if has_sparks:
             with suppress(PySparkException):
-                existing_names.update(table_names(self._spark, name.database))
-        return similar_names(name.shown, existing_names)
+                existing_names.update(table_names(self._spark, database))
+        return existing_names
 
 
 def _is_of_view(error: AnalysisException | AnalysisError) -> bool:

@@ -32,6 +32,7 @@ from acidsql.statements.context.result import Receipt
 from acidsql.statements.context.statement_text import has_double_quoted_names
 from acidsql.statements.ddl.existing_rows import ExistingRows
 from acidsql.storage.spark.session.temporary import depends_on_session
+from acidsql.suggestions import names_sentence
 
 _NAME_MAX = 128  # characters
 _MANY_ROWS_CONDITIONS = (
@@ -108,10 +109,11 @@ class ConstraintStatements(Family):
             return remaining
         if statement.if_exists:
             return None
-        constraint_list = ", ".join(constraint.name for constraint in table.constraints) or "none"
+        names = [constraint.name for constraint in table.constraints]
+        others = names_sentence(name, names, "constraints") or "It has none."
         raise AnalysisError(
-            f"{table.name} has no constraint '{name}', but: {constraint_list}. A NOT NULL that is "
-            "enforced belongs to its column: ALTER COLUMN … DROP NOT NULL.",
+            f"{table.name} has no constraint '{name}'. {others} A NOT NULL that is enforced "
+            "belongs to its column: ALTER COLUMN … DROP NOT NULL.",
             text, statement.constraint.span.start, statement.constraint.span.end,
             condition="CONSTRAINT_DOES_NOT_EXIST", sqlstate="42704",
         )  # fmt: skip

@@ -11,6 +11,7 @@ from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Family, runs
 from acidsql.statements.directories.places import normalized_location
 from acidsql.storage.files.filesystem import real_location
+from acidsql.suggestions import names_question
 
 
 class DatabaseStatements(Family):
@@ -95,8 +96,11 @@ class DatabaseStatements(Family):
             elif not self._spark_databases.exists(name) and not self._spark_databases.is_catalog(
                 name
             ):
+                hint = names_question(
+                    name, [existing.name for existing in self._metastore.databases()]
+                )
                 raise AnalysisError(
-                    f"There is no database '{name}'.",
+                    f"There is no database '{name}'.{hint}",
                     text, statement.name.span.start, statement.name.span.end,
                     condition="SCHEMA_NOT_FOUND", sqlstate="42704",
                 )  # fmt: skip

@@ -46,6 +46,7 @@ from acidsql.statements.ddl.constraints import (
 )
 from acidsql.statements.directories.places import Places, normalized_location
 from acidsql.storage.files.filesystem import filesystem_for, real_location
+from acidsql.suggestions import names_question
 from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
@@ -473,8 +474,9 @@ class TableStatements(ConstraintStatements):
             return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)
         if database is None:
+            names = [existing.name for existing in self._metastore.databases()]
             raise CatalogError(
-                f"There is no database '{name.database}'.",
+                f"There is no database '{name.database}'.{names_question(name.database, names)}",
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
         return f"{real_location(database.location)}/{directory_name(name.name)}"

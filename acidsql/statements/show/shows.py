@@ -38,6 +38,7 @@ from acidsql.storage.reading.events.event_dump import dump_events
 from acidsql.storage.reading.pruning.inventory import files_frame
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import SETTLED
+from acidsql.suggestions import names_question
 
 _ACID_CATALOG = "acidsql"
 _STREAMS = (
@@ -107,8 +108,9 @@ class ShowStatements(Family):
         is_acid_database = self._metastore.get_database(database) is not None
         is_spark_database = self._spark.catalog.databaseExists(database)
         if not is_acid_database and not is_spark_database:
+            names = [existing.name for existing in self._metastore.databases()]
             raise AnalysisError(
-                f"There is no database '{database}'.",
+                f"There is no database '{database}'.{names_question(database, names)}",
                 condition="SCHEMA_NOT_FOUND",
                 sqlstate="42704",
             )

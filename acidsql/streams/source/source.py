@@ -47,7 +47,7 @@ from acidsql.streams.source.read_limits import (
     limited_end,
 )
 from acidsql.streams.source.source_options import LATEST, source_options
-from acidsql.suggestions import similar_names
+from acidsql.suggestions import names_question
 
 _NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
 
@@ -275,8 +275,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         table = acid_table(self._metastore.find(self._name))
         if table is None:
-            similar = similar_names(self._name.name, self._metastore.tables(self._name.database))
-            hint = f" Did you mean {' or '.join(similar)}?" if similar else ""
+            hint = names_question(self._name.name, self._metastore.tables(self._name.database))
             raise CatalogError(f"There is no table '{self._name}'.{hint}", relationName=self._name)
         if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
             raise _source_changed_error(
