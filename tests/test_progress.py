@@ -36,14 +36,14 @@ class Line:
 
 
 def test_tasks_in_words():
-    assert progress_line(None, "", Tasks(8, 3, 2)) == "3 of 8 tasks are done, 2 run"
-    read = progress_line(None, "", Tasks(8, 3, 2, rows=12345, bytes=1_500_000))
+    assert progress_line(Tasks(8, 3, 2), None) == "3 of 8 tasks are done, 2 run"
+    read = progress_line(Tasks(8, 3, 2, rows=12345, bytes=1_500_000), None)
     assert read == "3 of 8 tasks are done, 2 run, 12,345 rows, 1.5 MB read"
 
 
 def test_the_tasks_of_a_statement_are_shown_and_the_line_goes(acid, spark):
     told = Line("of 4 tasks")  # the stages after the first have 3 and 1
-    with show_progress(acid, "SELECT", told.show, first_s=0, next_s=0.01):
+    with show_progress(acid, told.show, first_s=0, next_s=0.01):
         rows = 8
         while not told.seen.is_set():
             assert spark.range(0, rows, 1, 4).repartition(3).selectExpr("sum(id)").collect()
@@ -115,10 +115,10 @@ def test_a_lock_that_a_statement_waits_for_is_told_with_its_holder(acid, spark):
     with acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url) as writer:
         writer.sql("BEGIN")
         writer.sql("UPDATE t SET id = 2")
-        update, told = "UPDATE t SET id = id + 1", Line("waits for a lock")
+        update, told = "UPDATE t SET id = id + 1", Line("has waited")
 
         def wait() -> None:
-            with show_progress(acid, update, told.show, first_s=0, next_s=0.01):
+            with show_progress(acid, told.show, first_s=0, next_s=0.01):
                 acid.sql(update)
 
         waiter = threading.Thread(target=wait)
@@ -126,16 +126,16 @@ def test_a_lock_that_a_statement_waits_for_is_told_with_its_holder(acid, spark):
         assert told.seen.wait(60)
         writer.sql("COMMIT")
         waiter.join()
-    waits = next(text for text in told.lines if text and "waits" in text)
+    waits = next(text for text in told.lines if text and "has waited" in text)
     assert "UPDATE t SET id = 2" in waits and "default.t" in waits
     assert [row.id for row in acid.table("t").collect()] == [3]
 
 
 def test_a_short_statement_shows_nothing_and_an_error_comes_through(acid):
     told = Line()
-    with show_progress(acid, "SELECT 1", told.show):
+    with show_progress(acid, told.show):
         acid.sql("SELECT 1").collect()
-    with pytest.raises(ZeroDivisionError), show_progress(acid, "SELECT 1", told.show):
+    with pytest.raises(ZeroDivisionError), show_progress(acid, told.show):
         raise ZeroDivisionError
     assert told.lines == []
 
@@ -148,7 +148,7 @@ def test_a_progress_that_cannot_be_shown_does_not_fail_its_statement(acid):
         if text is not None:
             raise OSError("no terminal")
 
-    with show_progress(acid, "SELECT 1", show, first_s=0, next_s=0.01):
+    with show_progress(acid, show, first_s=0, next_s=0.01):
         assert asked.wait(60)
 
 

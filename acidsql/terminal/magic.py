@@ -198,7 +198,7 @@ class AcidSqlMagics(Magics):
         if options.preview:
             return self._preview(session, text, options, variable)
         before = session.last
-        with self._progress(session, text):
+        with self._progress(session):
             frame = session.sql(text, self._arguments(text, options.params) or None)
         if variable is not None:
             self.shell.user_ns[variable] = frame
@@ -211,15 +211,15 @@ class AcidSqlMagics(Magics):
             self.shell.user_ns[options.out] = frame
         if variable is not None or options.quiet or not frame.columns:
             return None
-        with self._progress(session, text):
+        with self._progress(session):
             return _formatted_rows(frame, text, options)
 
-    def _progress(self, session: Session, text: str) -> AbstractContextManager[None]:
+    def _progress(self, session: Session) -> AbstractContextManager[None]:
         """Show, in the block, what a statement does: in a notebook as a line of the cell's output,
         else on the terminal; nothing if standard error is no terminal."""
         if hasattr(self.shell, "kernel"):
-            return show_progress(session, text, _Line().show)
-        return progress(session, text)
+            return show_progress(session, _Line().show)
+        return progress(session)
 
     def _preview(
         self, session: Session, text: str, options: _Options, variable: str | None
@@ -231,7 +231,7 @@ class AcidSqlMagics(Magics):
         self.shell.user_ns |= {name: frame for name in (variable, options.out) if name is not None}
         if options.quiet or variable is not None:
             return None
-        with self._progress(session, text):
+        with self._progress(session):
             return first_changes(frame, options.rows)
 
     def _health(self, table: str, options: _Options) -> Any:

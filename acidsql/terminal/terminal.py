@@ -80,7 +80,7 @@ def run(
             go to standard error.
     """
     before = session.last
-    with progress(session, text):
+    with progress(session):
         frame = session.sql(text, args)
         receipt = None if session.last is before else session.last
         has_rows = receipt.returns_rows if receipt else bool(frame.columns)
@@ -95,7 +95,7 @@ def run(
 
 
 @contextmanager
-def progress(session: Session, text: str) -> Iterator[None]:
+def progress(session: Session) -> Iterator[None]:
     """Show on standard error what a statement does, while the block runs it, from its third second
     on; nothing if standard error is no terminal."""
     console = Console(stderr=True)
@@ -112,7 +112,7 @@ def progress(session: Session, text: str) -> Iterator[None]:
             status.update(Text(line, style="dim"))
             status.start()
 
-    with show_progress(session, text, show):
+    with show_progress(session, show):
         yield
 
 

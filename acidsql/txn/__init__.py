@@ -4,6 +4,7 @@
 * ``txn``: ``Txn`` is one transaction. The module's docstring draws its life.
 * ``snapshot``: ``Snapshot`` is what a statement sees.
 * ``locks``: waits for a lock, and reports which transaction holds it.
+* ``waits``: says from time to time whom a statement waits for.
 * ``session_locks``: the locks that a session holds beyond its transactions.
 * ``heartbeat``: the thread that tells the metastore that our transactions are alive.
 * ``leases``: keep the files that lazy DataFrames read.

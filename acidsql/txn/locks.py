@@ -1,4 +1,4 @@
-"""Waits for locks: checks a lock with growing pauses, and in the end reports who holds it.
+"""Waits for locks: checks a lock with growing pauses, and says who holds it.
 
 The waiter also aborts transactions that have timed out, because they may hold the lock.
 
@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from acidsql.acid.table import TableName
@@ -25,6 +26,7 @@ from acidsql.metastore.interface import (
     TxnStore,
 )
 from acidsql.settings import FIRST_LOCK_SLEEP_MS, Settings
+from acidsql.txn.waits import Wait, duration_text, moment_text, waiting
 
 # Limits for a lock that is not worth waiting for: if others hold it, somebody uses the table.
 NO_WAIT_SETTINGS = Settings.of(
@@ -58,6 +60,30 @@ class OwnLocks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class _Request:
+    """A request for locks: the transaction, the locks, and the statement if it is known."""
+
+    txn_id: int
+    components: Sequence[LockComponent]
+    agent_info: str | None
+
+    @property
+    def locks(self) -> str:
+        """The locks in words: ``EXCLUSIVE on default.t, SHARED_READ on default.s``."""
+        return ", ".join(
+            f"{lock.lock_type.name} on "
+            f"{lock_object_name(lock.database, lock.table, lock.partition)}"
+            for lock in self.components
+        )
+
+    @property
+    def waiter(self) -> str:
+        """The transaction in words: ``Transaction 12 (UPDATE t SET a = 1)``."""
+        statement = brief(self.agent_info or "")
+        return f"Transaction {self.txn_id}" + (f" ({statement})" if statement else "")
+
+
+@dataclass(frozen=True, slots=True)
 class LockWaiter:
     """Acquires locks for one session.
 
@@ -82,7 +108,7 @@ class LockWaiter:
         """Ask the store for all components as one lock, and wait until it is granted. If the wait
         fails or is interrupted, the request is withdrawn. If the store does not answer the request
         itself, the request may stay there. The locks of ``own`` are not in the way, and must not be
-        lost.
+        lost. A wait of more than two seconds is reported (``Wait``).
 
         Raises:
             LockTimeoutError: The lock was not granted in ``lock_wait_ms``.
@@ -95,7 +121,8 @@ class LockWaiter:
         waited = response.state is LockState.WAITING
         if waited:
             try:
-                self._wait(txn_id, response, components)
+                with waiting(self.elapsed) as wait:
+                    self._wait(wait, _Request(txn_id, components, agent_info), response)
             except BaseException:
                 self._give_up(txn_id, response.lock_id)
                 raise
@@ -103,23 +130,22 @@ class LockWaiter:
             self.own.need_held()  # now: from here on, the transaction's own locks protect it
         return AcquiredLock(response.lock_id, waited)
 
-    def _wait(
-        self, txn_id: int, response: LockResponse, components: Sequence[LockComponent]
-    ) -> None:
+    def _wait(self, wait: Wait, request: _Request, response: LockResponse) -> None:
         """Block until the lock is granted: check it with growing pauses, and abort transactions
         (whoever's) that have timed out. Raise LockTimeoutError after ``lock_wait_ms``, or
         TxnAbortedError if this transaction is aborted meanwhile."""
-        start, limit_s = self.elapsed(), self.settings.lock_wait_ms / 1000
+        limit_s = self.settings.lock_wait_ms / 1000
         pause_s = FIRST_LOCK_SLEEP_MS / 1000
         while response.state is LockState.WAITING:
-            left_s = start + limit_s - self.elapsed()
+            left_s = limit_s - wait.seconds
             if left_s <= 0:
-                raise _lock_timeout_error(txn_id, limit_s, components, response.blocked_by)
-            self.sleep(min(pause_s, left_s))
+                raise _lock_timeout_error(request, limit_s, response.blocked_by)
+            wait.report(partial(_wait_text, request, response.blocked_by, limit_s))
+            self.sleep(min(pause_s, left_s, wait.next_report_s))
             pause_s = min(pause_s * 2, self.settings.lock_poll_interval_ms / 1000)
             # The holder may be a process that died. Only a waiter needs the holder aborted.
             self.store.abort_timed_out(self.settings.txn_timeout_ms)
-            response = self.store.check_lock(txn_id, response.lock_id)
+            response = self.store.check_lock(request.txn_id, response.lock_id)
 
     def _give_up(self, txn_id: int, lock_id: int) -> None:
         """Withdraw the request, so that others do not wait for it. An error of the store is
@@ -128,28 +154,39 @@ class LockWaiter:
             self.store.unlock(txn_id, lock_id)
 
 
+def _wait_text(
+    request: _Request, blocker: LockInfo | None, limit_s: float, waited_time: str
+) -> str:
+    """Return sentences about a wait that goes on: what waits for which locks, who is in the way,
+    how long the wait can last, and how to end it. ``waited_time``: in words."""
+    waiting_text = f"{request.waiter} has waited for {waited_time} for {request.locks}."
+    limit_text = (
+        f"The wait ends after {duration_text(limit_s)} at the latest (hive.lock.numretries, "
+        "hive.lock.sleep.between.retries)"
+    )
+    if blocker is None:
+        return f"{waiting_text} SHOW LOCKS lists the locks. {limit_text}."
+    return (
+        f"{waiting_text} {describe_lock(blocker)} {limit_text}; ABORT TRANSACTIONS "
+        f"{blocker.txn_id} ends transaction {blocker.txn_id}, and undoes its changes."
+    )
+
+
 def _lock_timeout_error(
-    txn_id: int,
-    waited_s: float,
-    components: Sequence[LockComponent],
-    blocker: LockInfo | None,
+    request: _Request, waited_s: float, blocker: LockInfo | None
 ) -> LockTimeoutError:
     """Make the error that says which locks were not granted in how many seconds, and which
     transaction is in the way, with its number, user, host and statement as message parameters.
     ``blocker`` is None if the store did not tell; then the error has the number of the own
     transaction alone."""
-    requested = ", ".join(
-        f"{lock.lock_type.name} on {lock_object_name(lock.database, lock.table, lock.partition)}"
-        for lock in components
-    )
-    message = f"Transaction {txn_id} did not get {requested} in {waited_s:.1f} s."
+    message = f"Transaction {request.txn_id} did not get {request.locks} in {waited_s:.1f} s."
     if blocker is None:
-        return LockTimeoutError(f"{message} Run the statement again.", txnId=txn_id)
+        return LockTimeoutError(f"{message} Run the statement again.", txnId=request.txn_id)
     return LockTimeoutError(
         f"{message} {describe_lock(blocker)} Wait for it and run the statement again, or end it "
         f"with ABORT TRANSACTIONS {blocker.txn_id}; hive.lock.numretries and "
         "hive.lock.sleep.between.retries say how long to wait.",
-        txnId=txn_id,
+        txnId=request.txn_id,
         blockerTxnId=blocker.txn_id,
         blockerUser=blocker.user,
         blockerHost=blocker.host,
@@ -159,15 +196,16 @@ def _lock_timeout_error(
 
 def describe_lock(lock: LockInfo) -> str:
     """Return a sentence about a lock: its transaction, user and host, whether it holds or waits
-    ("itself waits, earlier, for"), the lock's type and object, and the statement, cut to be short
-    and left out if it is unknown."""
+    ("itself waits, earlier, for"), the lock's type and object, since when it holds it, and the
+    statement, cut to be short. Left out is what the store does not know."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = lock_object_name(lock.database, lock.table, lock.partition)
     statement = brief(lock.agent_info)
     doing = f" (statement: {statement})" if statement else ""
+    since = f" since {moment_text(lock.acquired_at_ms)}" if lock.acquired_at_ms else ""
     return (
         f"Transaction {lock.txn_id} of user {lock.user} on host {lock.host} {has} "
-        f"{lock.lock_type.name} on {where}{doing}."
+        f"{lock.lock_type.name} on {where}{since}{doing}."
     )
 
 

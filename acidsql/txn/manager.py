@@ -35,6 +35,7 @@ class TxnManager:
         host: The host of this process.
         agent_info: The statement, if ``open`` gets none.
         sleep: Waits for some seconds between two checks of a lock; tests replace it.
+        elapsed: The clock of these waits, in seconds; tests replace it.
         borrowed_locks: The locks of the session that asked for this work. These transactions do
             not wait for them.
 
@@ -52,10 +53,12 @@ class TxnManager:
         host: str,
         agent_info: str = "",
         sleep: Callable[[float], None] = time.sleep,
+        elapsed: Callable[[], float] = time.monotonic,
         borrowed_locks: OwnLocks | None = None,
     ) -> None:
         _refuse_unsupported_settings(settings, store)
-        self._settings, self._store, self._sleep = settings, store, sleep
+        self._settings, self._store = settings, store
+        self._sleep, self._elapsed = sleep, elapsed
         self._user, self._host, self._agent_info = user, host, agent_info
         self._timeout_ms = store.abilities.txn_timeout_ms
         self._beat_ms = self._interval_ms(settings)
@@ -63,7 +66,7 @@ class TxnManager:
         self._leases = Leases(self._open_lease, settings.lease_timeout_ms)
         self._txns: weakref.WeakSet[Txn] = weakref.WeakSet()
         self.session_locks = SessionLocks(
-            store, self._open_session, lambda: LockWaiter(store, self.settings, sleep)
+            store, self._open_session, lambda: LockWaiter(store, self.settings, sleep, elapsed)
         )
         self._own = borrowed_locks or self.session_locks
         self.batch: Batch | None = None
@@ -133,7 +136,9 @@ class TxnManager:
             max_open_txns=self.settings.max_open_txns,
             batch=self.batch,
         )
-        waiter = LockWaiter(self._store, lock_settings or self.settings, self._sleep, own=self._own)
+        waiter = LockWaiter(
+            self._store, lock_settings or self.settings, self._sleep, self._elapsed, self._own
+        )
         txn = Txn(txn_id, self._store, self.heartbeat, waiter, multi_statement=multi_statement)
         self.heartbeat.watch(txn)
         self._txns.add(txn)

@@ -5,8 +5,6 @@ Source: Hive ``AlterTableCompactOperation``.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,25 +17,21 @@ from acidsql.compaction.decision import compaction_table, max_remaining_deltas, 
 from acidsql.compaction.housekeeper import keep_house
 from acidsql.compaction.plan_text import plan_text
 from acidsql.compaction.worker import Worker, WorkerResources
-from acidsql.errors import AcidSqlError, UnsupportedError, WriteError
+from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.metastore.compaction_queue import (
     CompactionInfo,
     CompactionRequest,
-    CompactionState,
     CompactionType,
 )
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
 from acidsql.statements.context.result import Receipt, rows_frame, text_frame
 from acidsql.statements.maintenance.compaction_rows import COMPACTIONS, compaction_rows
+from acidsql.statements.maintenance.compaction_wait import CompactionWaiter, outcome_text
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.folding.plan import plan_compaction
 from acidsql.txn import Snapshot, snapshot_of
 
-_log = logging.getLogger(__name__)
-
-_FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
-_WAITED_FOR = (CompactionState.INITIATED, CompactionState.WORKING)
 _DEFAULT_POOL = "default"
 _NOTES_SHOWN = 10  # notes in a receipt, one for each compaction
 
@@ -52,6 +46,9 @@ class CompactionStatements(Family):
         resources = WorkerResources(f"acidsql-compact-{id(self)}")
         self._worker = Worker(
             self._spark, self._metastore, self._txns, f"{host}-session{id(self)}", resources
+        )
+        self._waiter = CompactionWaiter(
+            self._metastore, self._worker.run_next, lambda: self._txns.settings
         )
 
     @runs(st.CompactTable)
@@ -87,7 +84,7 @@ class CompactionStatements(Family):
         return Receipt(
             text,
             notes=(
-                *(_note(*numbered_entry) for numbered_entry in entries[:_NOTES_SHOWN]),
+                *(outcome_text(*numbered_entry) for numbered_entry in entries[:_NOTES_SHOWN]),
                 *omission,
             ),
         )
@@ -130,7 +127,7 @@ class CompactionStatements(Family):
         failures: list[AcidSqlError] = []
         for number in ids if wait else ():
             try:
-                self._wait_for_compaction(number)
+                self._waiter.wait(number)
             except AcidSqlError as error:
                 failures.append(error)
         if failures:
@@ -206,66 +203,3 @@ class CompactionStatements(Family):
         """Return the requested pool or, if it is None, the table's. None stands for the pool
         ``default``."""
         return None if requested_pool == _DEFAULT_POOL else pool_of(table, requested_pool)
-
-    def _wait_for_compaction(self, compaction_id: int) -> None:
-        """Wait, without a limit, until a compaction has ended, and run it in this session if no
-        other worker does. Raise WriteError if it failed; a refused one is only logged, and one that
-        the store has forgotten counts as ended.
-
-        Meanwhile transactions that timed out are aborted, and compactions are taken from workers
-        that timed out. If sessions cannot compact, this waits for the metastore's own workers.
-        """
-        is_worker = self._metastore.abilities.can_work
-        if is_worker:
-            self._compact_unless_taken(compaction_id)
-        pause_s = _FIRST_PAUSE_S
-        longest_s = self._txns.settings.compactor_wait_timeout_ms / 1000
-        while (entry := self._entry(compaction_id)) is not None and entry.state in _WAITED_FOR:
-            if is_worker and entry.state is CompactionState.INITIATED:
-                self._compact_unless_taken(compaction_id)  # the other worker has given up
-                continue
-            time.sleep(pause_s)
-            pause_s = min(2 * pause_s, longest_s)
-            self._metastore.abort_timed_out(self._txns.settings.txn_timeout_ms)
-            self._metastore.revoke(self._txns.settings.compactor_worker_timeout_ms)
-        if entry is not None and entry.state is CompactionState.REFUSED:
-            _log.warning(
-                "%s", _note(compaction_id, entry)
-            )  # for users who do not look at the receipt
-        if entry is not None and entry.state is CompactionState.FAILED:
-            raise WriteError(
-                f"Compaction {compaction_id} failed: {entry.message}",
-                condition="COMPACTION_FAILED",
-                compactionId=compaction_id,
-            )
-
-    def _compact_unless_taken(self, compaction_id: int) -> None:
-        """Run a compaction, unless another worker has taken its entry. Raise the error if it fails.
-
-        A Hive Metastore may hand out an older entry, which is run instead. The error of that one is
-        only logged, and this compaction still waits.
-        """
-        try:
-            self._worker.run_next(only=compaction_id)
-        except AcidSqlError as error:
-            entry = self._entry(compaction_id)
-            if entry is None or entry.state is not CompactionState.INITIATED:
-                raise
-            _log.warning("A compaction that came first failed: %s", error)
-
-    def _entry(self, compaction_id: int) -> CompactionInfo | None:
-        """Return the store's entry of a compaction; None if the store has forgotten it, as after a
-        DROP of its table."""
-        return next(
-            (entry for entry in self._metastore.compactions() if entry.id == compaction_id), None
-        )
-
-
-def _note(compaction_id: int, entry: CompactionInfo | None) -> str:
-    """Return a line for the receipt about a compaction: number, state and message. ``entry`` None:
-    the store has forgotten it."""
-    if entry is None:
-        return (
-            f"compaction {compaction_id} is forgotten: its table was dropped, or no history is kept"
-        )
-    return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")
