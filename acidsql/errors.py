@@ -34,6 +34,8 @@ statement may be run again (``TransientTxnError``); the message's text does not.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -265,6 +267,13 @@ class SettingError(AcidSqlError):
     condition = "INVALID_CONF_VALUE"
     sqlstate = "22022"
 
+    def at(self, text: str, start: int, end: int) -> SettingError:
+        """Return a copy of the error that also shows the place in a statement (``point_at``)."""
+        return SettingError(
+            f"{self.message} {point_at(text, start, end)}",
+            condition=self.condition, sqlstate=self.sqlstate, **self.parameters,
+        )  # fmt: skip
+
 
 class ArgumentTypeError(AcidSqlError, TypeError):
     """An argument of a method has a wrong type. Nothing was opened and nothing was changed."""
@@ -278,6 +287,25 @@ class MetastoreError(AcidSqlError):
 
     condition = "METASTORE_UNAVAILABLE"
     sqlstate = "08001"
+
+
+def suggestion(name: str, known_names: Iterable[str], count: int = 3) -> str:
+    """Return a sentence with the known names that are most similar to a name, after a blank:
+    `` Did you mean 'a' or 'b'?``; "" if none is similar. The case of letters does not matter.
+
+    Args:
+        name: The name that is not known.
+        known_names: The names that are.
+        count: How many names the sentence has at most.
+    """
+    name_of_key = {known_name.lower(): known_name for known_name in known_names}
+    close_keys = get_close_matches(name.lower(), name_of_key, count)
+    quoted_names = [f"'{name_of_key[key]}'" for key in close_keys]
+    if not quoted_names:
+        return ""
+    *first_names, last_name = quoted_names
+    listed = f"{', '.join(first_names)} or {last_name}" if first_names else last_name
+    return f" Did you mean {listed}?"
 
 
 def point_at(text: str, start: int, end: int) -> str:

@@ -1,6 +1,7 @@
 """The properties of a table that acidsql knows, with their meaning in words for users.
 
-``orc.…`` are in ``storage/orc/options.py``. All other properties are kept and have no effect.
+``orc.…`` are in ``storage/orc/options.py``. Other properties are kept and have no effect, but a new
+one must not begin with ``acidsql.``: it is a misspelt name.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from acidsql.acid import cdc
-from acidsql.acid.table import TRANSACTIONAL, TRANSACTIONAL_PROPERTIES
+from acidsql.acid.table import MOVING, STATISTICS, TRANSACTIONAL, TRANSACTIONAL_PROPERTIES
+from acidsql.errors import SettingError, suggestion
 
 NO_AUTO_COMPACTION = "NO_AUTO_COMPACTION"
 WORKER_POOL = "hive.compactor.worker.pool"
@@ -54,6 +56,30 @@ TABLE_PROPERTIES = (
     Property(cdc.TOMBSTONE_RETENTION, "", "AUTO CDC: how long deletes are kept, such as 30d (a "
              "number alone: hours). Default: for ever."),
 )  # fmt: skip
+
+_OWN_PREFIX = "acidsql."
+# acidsql itself writes these, and SHOW CREATE TABLE shows them.
+_WRITTEN = (MOVING, cdc.ORDER, cdc.SCD_TYPE, cdc.NUM_KEYS, cdc.PENDING)
+_WRITTEN_PREFIXES = (cdc.BOND, STATISTICS)
+
+
+def need_known_name(name: str) -> None:
+    """Raise SettingError INVALID_PROPERTY_KEY, with the most similar names, if a property's name
+    begins with ``acidsql.``, and acidsql has no such property. The case of letters does not
+    matter."""
+    key = name.lower()
+    own_names = [known.name for known in TABLE_PROPERTIES if known.name.startswith(_OWN_PREFIX)]
+    if (
+        not key.startswith(_OWN_PREFIX)
+        or key in (*own_names, *_WRITTEN)
+        or key.startswith(_WRITTEN_PREFIXES)
+    ):
+        return
+    hint = suggestion(key, own_names) or f" Known are: {', '.join(own_names)}."
+    raise SettingError(
+        f"There is no property '{name}' of tables.{hint}",
+        condition="INVALID_PROPERTY_KEY", sqlstate="42602", key=name,
+    )  # fmt: skip
 
 
 def property_value(properties: Mapping[str, str], name: str) -> str | None:

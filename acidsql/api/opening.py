@@ -13,31 +13,32 @@ from acidsql.errors import CatalogError, SettingError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.hive.wire.address import is_address
 from acidsql.metastore.interface import Metastore
-from acidsql.settings import Settings, known_settings
+from acidsql.settings import SPARK_PREFIX, Settings, setting_name
 from acidsql.statements.directories.places import normalized_location
 from acidsql.storage.files.filesystem import filesystem_for, real_location
 
 if TYPE_CHECKING:
     from acidsql.metastore.hive.survey import Survey
 
-_CONF = "spark.acidsql."
 _METASTORE_FILE = ".acidsql/metastore.db"
 
 
 def conf(spark: SparkSession, name: str) -> str | None:
     """The value of ``spark.acidsql.<name>`` in the Spark conf, or None."""
-    return spark.conf.get(f"{_CONF}{name}", None)
+    return spark.conf.get(f"{SPARK_PREFIX}{name}", None)
 
 
 def conf_settings(spark: SparkSession) -> dict[str, str]:
-    """Return the settings that the Spark conf has: the setting's name → its text, unchecked. Only
-    names of settings that acidsql knows are looked for. In the conf, a name of Hive's has
-    ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``."""
+    """Return the settings that the Spark conf has: the setting's name → its text, unchecked. In the
+    conf, a name of Hive's has ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``.
+
+    Raises:
+        SettingError: UNKNOWN_SETTING: A name begins with ``spark.acidsql.``, and there is no such
+            setting.
+    """
     conf_values = {}
-    for setting in known_settings():
-        name = setting.name
-        value = conf(spark, name.removeprefix("acidsql."))
-        if value is not None:
+    for conf_name, value in spark.conf.getAll.items():
+        if conf_name.startswith(SPARK_PREFIX) and (name := setting_name(conf_name)) is not None:
             conf_values[name] = value
     return conf_values
 

@@ -10,16 +10,18 @@ from acidsql.settings.limits import (
     DEFAULT_PARTITION_NAME,
     FIRST_LOCK_SLEEP_MS,
     LEAST_LOCK_SLEEP_CAP_MS,
+    SPARK_PREFIX,
     Settings,
-    is_setting,
     known_settings,
+    setting_name,
 )
 
 __all__ = [
     "DEFAULT_PARTITION_NAME",
     "FIRST_LOCK_SLEEP_MS",
     "LEAST_LOCK_SLEEP_CAP_MS",
+    "SPARK_PREFIX",
     "Settings",
-    "is_setting",
     "known_settings",
+    "setting_name",
 ]

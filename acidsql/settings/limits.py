@@ -14,16 +14,20 @@ Source: Hive ``HiveConf`` and ``MetastoreConf``; units as in ``TimeValidator``.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from acidsql.errors import SettingError
+from acidsql.errors import SettingError, suggestion
 from acidsql.settings.compactor import CompactorSettings
 from acidsql.settings.kinds import Setting, boolean, choice, count, duration, fixed
 
 DEFAULT_PARTITION_NAME = "__HIVE_DEFAULT_PARTITION__"
 FIRST_LOCK_SLEEP_MS = 100  # DbLockManager: 100 ms, then twice as long each time
+OWN_PREFIX = "acidsql."  # of the settings that Hive does not have
+SPARK_PREFIX = "spark.acidsql."  # of all settings in the Spark conf
+_PREFIXES = (OWN_PREFIX, "hive.")  # settings keep these after SPARK_PREFIX
+_READ_BY_CONNECT = ("warehouse", "metastore")  # confs that are no settings
+_OF_STORES = "storage."  # confs that acidsql itself writes
 LEAST_LOCK_SLEEP_CAP_MS = 15_000  # DbLockManager.MAX_SLEEP: the cap is never lower than this
 
 
@@ -213,19 +217,45 @@ def known_settings() -> tuple[Setting, ...]:
     return tuple(setting for _, (_, setting) in sorted(_BY_NAME.items()))
 
 
-def is_setting(name: str) -> bool:
-    """True if there is a setting with this name."""
-    return name in _BY_NAME
+def setting_name(name: str) -> str | None:
+    """Return the name of the setting that SET, RESET or the Spark conf means by a name: the name
+    itself or, of ``spark.acidsql.…``, what it stands for; None if the name is none of acidsql's.
+
+    Names that begin with ``acidsql.`` or ``spark.acidsql.``, in any case of letters, are acidsql's.
+    Hive's are not: there are many more than acidsql has. ``spark.acidsql.warehouse`` and the like
+    are no settings, and give None.
+
+    Raises:
+        SettingError: UNKNOWN_SETTING: The name is acidsql's, and there is no such setting.
+    """
+    key, is_in_conf = name, name.lower().startswith(SPARK_PREFIX)
+    if is_in_conf:
+        key = name[len(SPARK_PREFIX) :]
+        if key in _READ_BY_CONNECT or key.startswith(_OF_STORES):
+            return None
+        own_key = f"{OWN_PREFIX}{key}"
+        if own_key in _BY_NAME or not key.startswith(_PREFIXES):
+            key = key if key in _BY_NAME else own_key
+    if key in _BY_NAME:
+        return key
+    if is_in_conf or name.lower().startswith(OWN_PREFIX):
+        raise _unknown_setting_error(name, key)
+    return None
 
 
 def _find_setting(name: str) -> tuple[str, Setting]:
-    """Return the attribute in ``Settings``, and the setting, of this name. If there is none (case
-    counts), raise SettingError UNKNOWN_SETTING with the most similar name, or with all names."""
+    """Return the attribute in ``Settings``, and the setting, of this name. Raise SettingError
+    UNKNOWN_SETTING if there is none; case counts."""
     try:
         return _BY_NAME[name]
     except KeyError:
-        near = difflib.get_close_matches(name, _BY_NAME, n=1)
-        hint = f" Did you mean '{near[0]}'?" if near else f" Known are: {', '.join(_BY_NAME)}."
-        raise SettingError(
-            f"There is no setting '{name}'.{hint}", name=name, condition="UNKNOWN_SETTING"
-        ) from None
+        raise _unknown_setting_error(name, name) from None
+
+
+def _unknown_setting_error(name: str, key: str) -> SettingError:
+    """Make the error that there is no setting ``name``, with those names of settings that are most
+    similar to ``key``, or with all names."""
+    hint = suggestion(key, _BY_NAME) or f" Known are: {', '.join(_BY_NAME)}."
+    return SettingError(
+        f"There is no setting '{name}'.{hint}", name=name, condition="UNKNOWN_SETTING"
+    )

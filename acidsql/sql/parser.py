@@ -26,7 +26,7 @@ from acidsql.sql.commands.databases import (
     parse_drop_database,
     parse_use,
 )
-from acidsql.sql.commands.options import IsSetting, parse_set_or_reset
+from acidsql.sql.commands.options import SettingName, parse_set_or_reset
 from acidsql.sql.commands.show import parse_describe, parse_show
 from acidsql.sql.commands.statistics import parse_analyze
 from acidsql.sql.commands.tables import parse_alter_table, parse_drop_table, parse_truncate_table
@@ -60,7 +60,7 @@ from acidsql.sql.queries.references import declared_names
 from acidsql.sql.text.lookahead import is_cte
 from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
-__all__ = ["IsOurs", "IsSetting", "LiteralRules", "parse"]
+__all__ = ["IsOurs", "LiteralRules", "SettingName", "parse"]
 
 # The text after these words is not SQL (`SET x=it's`, `ADD JAR /a'b`) and is not cut into tokens.
 _RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
@@ -71,7 +71,7 @@ def parse(
     text: str,
     *,
     is_ours: IsOurs,
-    is_setting: IsSetting = lambda name: False,
+    setting_name: SettingName = lambda name: None,
     double_quoted_identifiers: bool = False,
     plain: LiteralRules | None = None,
 ) -> Statement:
@@ -81,7 +81,8 @@ def parse(
         text: The statement, with at most one ``;`` at its end.
         is_ours: Whether a name (its parts unquoted, perhaps qualified) is that of an ACID table, or
             of a view of ACID tables.
-        is_setting: Whether a name is a setting of acidsql. SET of any other name is Spark's.
+        setting_name: Returns the setting of acidsql's that a name means, or None. SET of any other
+            name is Spark's.
         double_quoted_identifiers: Whether ``"…"`` is a name; otherwise it is a string.
         plain: If given, an INSERT of plain literals gets a source of type ``Literals``, without
             being cut into tokens.
@@ -107,10 +108,12 @@ def parse(
         if raw is None:
             raise
         statement_span = Span(raw.start(1), len(text.rstrip().removesuffix(";").rstrip()))
-        return _parse_raw(text, statement_span, raw[1].upper(), is_setting)
+        return _parse_raw(text, statement_span, raw[1].upper(), setting_name)
     tokens = _single_statement(text, tokens)
     if tokens[0].upper in _RAW_WORDS:
-        return _parse_raw(text, Span(tokens[0].start, tokens[-1].end), tokens[0].upper, is_setting)
+        return _parse_raw(
+            text, Span(tokens[0].start, tokens[-1].end), tokens[0].upper, setting_name
+        )
     c = Cursor(text, tokens)
     statement = _parse_statement(c, is_ours)
     if isinstance(statement, SparkStatement):
@@ -120,10 +123,10 @@ def parse(
     return statement
 
 
-def _parse_raw(text: str, statement_span: Span, word: str, is_setting: IsSetting) -> Statement:
+def _parse_raw(text: str, statement_span: Span, word: str, setting_name: SettingName) -> Statement:
     """Parse SET, RESET, ADD, LIST or DFS (``word``), whose text is not SQL. Return a SetOption or
     ResetOption for a setting of acidsql's, or else a SparkStatement with Reads.NOTHING."""
-    ours = parse_set_or_reset(text, statement_span, is_setting)
+    ours = parse_set_or_reset(text, statement_span, setting_name)
     return ours or SparkStatement(statement_span, Reads.NOTHING, effect_of_word(word), word)
 
 

@@ -28,7 +28,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.plan.standins.names import Glance
 from acidsql.plan.standins.query import Resolve
-from acidsql.settings import Settings, is_setting
+from acidsql.settings import Settings, setting_name
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.parser import LiteralRules, parse
 from acidsql.sql.text.frames import need_relations
@@ -167,7 +167,7 @@ class Runner:
             statement = parse(
                 text,
                 is_ours=lambda parts: glance.find(parts) is not None,
-                is_setting=is_setting,
+                setting_name=setting_name,
                 double_quoted_identifiers=statement_text.double_quoted,
                 plain=None if args else self._literal_rules(),
             )

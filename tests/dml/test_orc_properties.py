@@ -9,6 +9,10 @@ import pyorc
 import pytest
 from kit import fill, refused, rows
 
+import acidsql
+from acidsql.acid.table import TableName
+from acidsql.errors import SettingError
+
 pytestmark = pytest.mark.spark
 
 
@@ -146,6 +150,12 @@ def test_stripes_are_as_small_as_the_table_says(acid):
         ("orc.stripe.size = '1 MB'", "INVALID_PROPERTY_VALUE", "no whole number"),
         ("'orc.bloom.filter.columns' = 'v,nope'", "INVALID_PROPERTY_VALUE", "'nope' is none"),
         ("'orc.bloom.filter.columns' = 'p'", "INVALID_PROPERTY_VALUE", "'p' is none"),
+        ("'acidsql.kei' = 'id'", "INVALID_PROPERTY_KEY", "Did you mean 'acidsql.key'"),
+        (
+            "'acidsql.bbbbbbbbbbbbbbbbbbbb' = '1'",
+            "INVALID_PROPERTY_KEY",
+            "Known are: acidsql",
+        ),
         ("'orc.mask' = 'x'", "UNSUPPORTED_FEATURE", "encrypted or masked"),
         ("'acidsql.history.retention' = 'xyz'", "INVALID_CONF_VALUE", "cannot be 'xyz'"),
         ("'acidsql.History.max.ratio' = '-1'", "INVALID_CONF_VALUE", "cannot be '-1'"),
@@ -169,18 +179,56 @@ def test_the_properties_of_like_and_as_select_are_looked_at_too(acid):
     for rest in ("LIKE t TBLPROPERTIES ({})", "TBLPROPERTIES ({}) AS SELECT 1 AS id"):
         pair = "'orc.bloom.filter.columns'='v'"
         refused(acid, f"CREATE TABLE n {rest.format(pair)}", "INVALID_PROPERTY_VALUE", at=pair)
+        pair = "'acidsql.kei'='id'"
+        refused(acid, f"CREATE TABLE n {rest.format(pair)}", "INVALID_PROPERTY_KEY", at=pair)
 
 
 def test_a_property_that_is_set_later_is_checked_and_holds_from_then_on(acid):
     fill(acid, "t (id INT) TBLPROPERTIES ('orc.compress'='ZLIB')", "1")
     refused(
         acid, "ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='brotli')",
-        "INVALID_PROPERTY_VALUE", "('orc.compress'='brotli')",
+        "INVALID_PROPERTY_VALUE", "'orc.compress'='brotli'",
     )  # fmt: skip
     refused(
         acid, "ALTER TABLE t SET TBLPROPERTIES ('acidsql.history.retention'='')",
-        "INVALID_CONF_VALUE", "('acidsql.history.retention'='')",
+        "INVALID_CONF_VALUE", "'acidsql.history.retention'=''",
     )  # fmt: skip
     acid.sql("ALTER TABLE t SET TBLPROPERTIES ('orc.compress'='SNAPPY')")
     acid.sql("INSERT INTO t VALUES (100)")
     assert {reader.compression.name for reader in readers(acid).values()} == {"ZLIB", "SNAPPY"}
+
+
+def test_a_table_with_a_property_that_acidsql_does_not_know_stays_usable(acid):
+    """As a table that another version of acidsql has made."""
+    fill(acid, "t (id INT)", "1")
+    acid.metastore.alter_table(TableName("default", "t"), set_properties={"acidsql.of.old": "1"})
+    acid.sql("INSERT INTO t VALUES (2)")
+    acid.sql("ALTER TABLE t SET TBLPROPERTIES ('acidsql.of.old' = '2', 'acidsql.key' = 'id')")
+    pair = "'acidsql.of.older' = '2'"
+    statement = f"ALTER TABLE t SET TBLPROPERTIES ('x' = '1', {pair})"
+    refused(acid, statement, "INVALID_PROPERTY_KEY", at=pair)
+    acid.sql("CREATE TABLE u LIKE t")
+    acid.sql("ALTER TABLE t UNSET TBLPROPERTIES ('acidsql.of.old')")
+    assert acid.table("t").count() == 2
+
+
+def test_a_misspelt_property_that_is_unset_is_refused_with_the_nearest_name(acid):
+    fill(acid, "t (id INT) TBLPROPERTIES ('acidsql.key' = 'id')")
+    statement = "ALTER TABLE t UNSET TBLPROPERTIES ('acidsql.kei')"
+    error = refused(acid, statement, "UNSET_NONEXISTENT_PROPERTIES", at="('acidsql.kei')")
+    assert "Did you mean 'acidsql.key'?" in error.message
+
+
+def test_a_misspelt_setting_in_the_spark_conf_is_refused_when_a_session_is_opened(acid, spark):
+    other = spark.newSession()
+    other.conf.set("spark.acidsql.lock.pol.interval", "1s")
+    with pytest.raises(SettingError, match=r"'spark\.acidsql\.lock\.pol\.interval'.*Did you mean"):
+        acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url)
+    other.conf.unset("spark.acidsql.lock.pol.interval")
+    other.conf.set("spark.acidsql.lock.poll.interval", "1s")
+    with acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url) as session:
+        assert session.sql("SET acidsql.lock.poll.interval").first().value == "1000ms"
+        session.sql("SET spark.acidsql.lock.poll.interval = 3s")
+        assert session.sql("SET acidsql.lock.poll.interval").first().value == "3000ms"
+        with pytest.raises(SettingError, match="lock.poll.interval = soon\n  .*\\^\\^\\^"):
+            session.sql("SET acidsql.lock.poll.interval = soon")

@@ -18,9 +18,9 @@ def is_acid(parts: tuple[str, ...]) -> bool:
     return tuple(part.lower() for part in parts) in ACID
 
 
-def is_setting(name: str) -> bool:
+def setting_name(name: str) -> str | None:
     """The settings of these tests."""
-    return name in ("hive.txn.timeout", "acidsql.values.max.rows")
+    return name if name in ("hive.txn.timeout", "acidsql.values.max.rows") else None
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +28,7 @@ def read() -> Callable[..., Statement]:
     """``parse`` with the catalog and settings of these tests."""
 
     def parse_here(text: str, **keywords: Any) -> Statement:
-        return parse(text, **{"is_ours": is_acid, "is_setting": is_setting, **keywords})
+        return parse(text, **{"is_ours": is_acid, "setting_name": setting_name, **keywords})
 
     return parse_here
 

@@ -25,9 +25,9 @@ def every_name(parts: tuple[str, ...]) -> bool:
     return True
 
 
-def every_setting(name: str) -> bool:
+def every_setting(name: str) -> str:
     """Every name is a setting of acidsql."""
-    return True
+    return name
 
 
 @pytest.mark.parametrize("case", ACCEPT, ids=lambda case: case.label)
@@ -57,7 +57,7 @@ def test_every_production_is_named_by_an_accepted_case() -> None:
 @given(sentences("statement"))
 def test_what_the_ebnf_derives_is_parsed(text: str) -> None:
     try:
-        statement = parse(text, is_ours=every_name, is_setting=every_setting)
+        statement = parse(text, is_ours=every_name, setting_name=every_setting)
     except SqlError as raised:
         error = raised
     else:
@@ -144,7 +144,7 @@ def test_any_text_parses_or_raises_a_sql_error(text: str) -> None:
 
 def _parses_or_raises(text: str) -> None:
     try:
-        statement = parse(text, is_ours=every_name, is_setting=every_setting)
+        statement = parse(text, is_ours=every_name, setting_name=every_setting)
     except SqlError as raised:
         error = raised
     else:

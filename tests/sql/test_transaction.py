@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from grammar_cases import Case, cases
 
-from acidsql.errors import SqlError, UnsupportedError
+from acidsql.errors import SettingError, SqlError, UnsupportedError
+from acidsql.settings import setting_name
 from acidsql.sql.parsed.statements import (
     Commit,
     LockDatabase,
@@ -164,8 +165,23 @@ def test_any_other_set_and_reset_is_sparks(text: str, read: Read) -> None:
 
 
 def test_without_settings_every_set_is_sparks(read: Read) -> None:
-    statement = read("SET hive.txn.timeout=60s", is_setting=lambda name: False)
+    statement = read("SET hive.txn.timeout=60s", setting_name=lambda name: None)
     assert isinstance(statement, SparkStatement)
+
+
+@pytest.mark.parametrize("word", ["SET acidsql.lock.timout=2s", "RESET `acidsql.lock.timout`"])
+def test_a_misspelt_setting_is_shown_in_the_statement(word: str, read: Read) -> None:
+    with pytest.raises(SettingError, match=r"no setting 'acidsql\.lock\.timout'") as caught:
+        read(word, setting_name=setting_name)
+    line, carets = caught.value.message.splitlines()[1:]
+    name = line[carets.index("^") : carets.rindex("^") + 1].strip("`")
+    assert (name, caught.value.condition) == ("acidsql.lock.timout", "UNKNOWN_SETTING")
+
+
+def test_a_setting_may_have_the_name_that_it_has_in_the_spark_conf(read: Read) -> None:
+    option = read("SET spark.acidsql.lock.poll.interval = 1s", setting_name=setting_name)
+    assert isinstance(option, SetOption)
+    assert (option.key, option.value) == ("acidsql.lock.poll.interval", "1s")
 
 
 @pytest.mark.parametrize("value", ["60s", " a  b ", "`a``b`", "it's", "", "=1", "\n60s", "/x?y=(z"])

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from acidsql.errors import SettingError
-from acidsql.settings import Settings, known_settings
+from acidsql.settings import Settings, known_settings, setting_name
 
 
 def test_the_defaults_are_hives():
@@ -89,6 +89,53 @@ def test_an_unknown_name_is_refused_with_the_nearest_one():
         Settings.of({"hive.txn.timeot": "1s"})
     with pytest.raises(SettingError, match="Known are"):
         Settings.of({"x": "1s"})
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("acidsql.lock.poll.interval", "acidsql.lock.poll.interval"),
+        ("hive.txn.timeout", "hive.txn.timeout"),
+        ("spark.acidsql.lock.poll.interval", "acidsql.lock.poll.interval"),
+        ("spark.acidsql.hive.txn.timeout", "hive.txn.timeout"),
+        ("spark.acidsql.metastore.busy.timeout", "acidsql.metastore.busy.timeout"),
+        (
+            "spark.acidsql.metastore.acid.housekeeper.interval",
+            "metastore.acid.housekeeper.interval",
+        ),
+        ("spark.acidsql.warehouse", None),
+        ("spark.acidsql.metastore", None),
+        ("spark.acidsql.storage.names", None),
+        ("hive.txn.manager", None),  # one of Hive's
+        ("spark.sql.ansi.enabled", None),
+    ],
+)
+def test_a_name_in_set_or_in_the_spark_conf_means_a_setting_or_nothing_of_acidsqls(name, setting):
+    assert setting_name(name) == setting
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("acidsql.lock.poll.intervall", "'acidsql.lock.poll.interval'"),
+        ("ACIDSQL.lock.poll.interval", "'acidsql.lock.poll.interval'"),
+        ("spark.acidsql.lock.pol.interval", "'acidsql.lock.poll.interval'"),
+        ("spark.acidsql.hive.txn.timeot", "'hive.txn.timeout'"),
+        ("spark.acidsql.x", "Known are"),
+    ],
+)
+def test_a_misspelt_setting_is_refused_with_the_nearest_names(name, nearest):
+    with pytest.raises(SettingError, match=nearest) as caught:
+        setting_name(name)
+    assert f"no setting '{name}'" in caught.value.message
+    assert (caught.value.condition, caught.value.sqlstate) == ("UNKNOWN_SETTING", "22022")
+
+
+def test_every_setting_can_be_given_by_the_spark_conf():
+    for setting in known_settings():
+        assert setting_name(f"spark.acidsql.{setting.name}") == setting.name
+        short_name = setting.name.removeprefix("acidsql.")
+        assert setting_name(f"spark.acidsql.{short_name}") == setting.name
 
 
 def test_settings_cannot_be_changed_only_copied():

@@ -9,18 +9,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from acidsql.errors import SqlSyntaxError, UnsupportedError
+from acidsql.errors import SettingError, SqlSyntaxError, UnsupportedError
 from acidsql.sql.parsed.statements import ResetOption, SetOption
 from acidsql.sql.text.tokens import Span
 
-IsSetting = Callable[[str], bool]
+# The setting that a name means; None: none of acidsql's. SettingError: a misspelt one.
+SettingName = Callable[[str], str | None]
 
 _NAME = re.compile(r"(SET|RESET)(?=[\s`])\s*(`(?:[^`]|``)+`|[\w.:-]+)\s*", re.IGNORECASE)
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"|`(?:[^`]|``)*`")
 
 
 def parse_set_or_reset(
-    text: str, statement_span: Span, is_setting: IsSetting
+    text: str, statement_span: Span, setting_name: SettingName
 ) -> SetOption | ResetOption | None:
     """Parse ``SET name [= value]`` or ``RESET name``; return None if the name is no setting of
     acidsql's, because Spark runs the statement then. Quotes around the whole name or the whole
@@ -29,10 +30,11 @@ def parse_set_or_reset(
     Args:
         text: The user's text.
         statement_span: The statement's place in the text, without ``;``.
-        is_setting: Whether a name is a setting of acidsql.
+        setting_name: Returns the setting that a name means.
 
     Raises:
         SqlSyntaxError: The text after a setting's name is not ``= value``.
+        SettingError: UNKNOWN_SETTING: The name is acidsql's, and there is no such setting.
         UnsupportedError: The statement is SET AUTOCOMMIT with anything behind it.
     """
     match = _NAME.match(text, statement_span.start, statement_span.end)
@@ -46,8 +48,11 @@ def parse_set_or_reset(
             "itself.",
             text, match.start(2), statement_span.end,
         )  # fmt: skip
-    key = _unquoted(name)
-    if not is_setting(key):
+    try:
+        key = setting_name(_unquoted(name))
+    except SettingError as error:
+        raise error.at(text, match.start(2), match.end(2)) from None
+    if key is None:
         return None
     if word == "RESET" and not rest:
         return ResetOption(key)

@@ -6,7 +6,11 @@ from acidsql.acid.table import TRANSACTIONAL
 from acidsql.sql.commands.alter_columns import parse_alter_columns
 from acidsql.sql.commands.compactions import is_at_compact, parse_compact
 from acidsql.sql.commands.constraints import parse_alter_constraint
-from acidsql.sql.commands.properties import parse_properties, parse_property_keys
+from acidsql.sql.commands.properties import (
+    parse_properties,
+    parse_properties_and_places,
+    parse_property_keys,
+)
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.grammar.insert import IsOurs, parse_static_partition
 from acidsql.sql.grammar.refusals import refuse_alter
@@ -71,9 +75,9 @@ def parse_alter_table(c: Cursor, is_ours: IsOurs) -> Statement | None:
         return parse_compact(c, name)
     if c.accept("SET", "TBLPROPERTIES"):
         start = c.index
-        pairs = parse_properties(c)
+        pairs, places = parse_properties_and_places(c)
         c.expect_end()
-        return SetTableProperties(name, pairs, c.span_from(start))
+        return SetTableProperties(name, pairs, c.span_from(start), places)
     if c.accept("UNSET", "TBLPROPERTIES"):
         if_exists = c.accept("IF", "EXISTS") is not None
         start = c.index

@@ -275,11 +275,13 @@ class ReplaceColumns:
 
 @dataclass(frozen=True, slots=True)
 class SetTableProperties:
-    """``ALTER TABLE t SET TBLPROPERTIES (…)``; ``place`` spans the properties."""
+    """``ALTER TABLE t SET TBLPROPERTIES (…)``; ``place`` spans the properties, and
+    ``property_spans`` has the place of each one."""
 
     name: Name
     properties: tuple[tuple[str, str], ...]
     place: Span
+    property_spans: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from acidsql.statements.ddl.table_properties import (
     check_column_lists,
     check_file_properties,
     check_kind,
+    check_own_names,
 )
 from acidsql.suggestions import names_sentence
 
@@ -84,6 +85,7 @@ def define_table(
         columns, partitions = _split_partition_columns(columns, statement, text)
     _check_names(columns + partitions, statement, text)
     _check_partition_columns(partitions, statement, text)
+    check_own_names(None, statement, text)
     check_file_properties(dict(statement.properties), columns, statement, text)
     check_column_lists(dict(statement.properties), columns + partitions, statement, text)
     return Table(
@@ -159,6 +161,7 @@ def define_table_like(
         UnsupportedError: The new table would be full-ACID, and sorted or stored as Parquet.
     """
     properties = _properties(statement, text, source.properties)
+    check_own_names(source, statement, text)
     check_file_properties(properties, source.columns, statement, text)
     check_column_lists(dict(statement.properties), source.all_columns, statement, text)
     new_table = replace(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from acidsql.acid.properties import need_known_name
 from acidsql.acid.table import (
     FIXED_PROPERTIES,
     FULL_ACID,
@@ -21,7 +22,7 @@ from acidsql.acid.table import (
 )
 from acidsql.compaction.decision import apply_thresholds
 from acidsql.compaction.kept_history import with_history_properties
-from acidsql.errors import AnalysisError, SettingError, UnsupportedError
+from acidsql.errors import AnalysisError, SettingError, UnsupportedError, suggestion
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.plan.cdc.state import tombstone_retention
 from acidsql.settings import Settings
@@ -100,6 +101,7 @@ def property_changes(table: Table, statement: SetTableProperties, text: str) -> 
             f"A full-ACID table is stored as ORC, this one as {table.file_format.upper()}. CREATE "
             f"TABLE … AS SELECT * FROM {table.name} copies its rows into one.", text, span
         )  # fmt: skip
+    check_own_names(table, statement, text)
     check_file_properties({**table.properties, **values}, table.columns, statement, text)
     check_column_lists(values, table.all_columns, statement, text)
     return PropertyChanges(values, becomes_full_acid)
@@ -190,9 +192,10 @@ def check_unset(table: Table, statement: UnsetTableProperties, text: str) -> Non
                 f"'{key}' cannot be unset: it describes the table's files.", text, statement.place
             )
         if key not in table.properties and not statement.if_exists:
+            hint = suggestion(key, table.properties)
             raise AnalysisError(
                 f"{table.name} has no property '{key}' (UNSET TBLPROPERTIES IF EXISTS allows "
-                "that).", text, statement.place.start, statement.place.end,
+                f"that).{hint}", text, statement.place.start, statement.place.end,
                 condition="UNSET_NONEXISTENT_PROPERTIES", sqlstate="42K0J",
             )  # fmt: skip
 
@@ -253,6 +256,27 @@ def check_column_lists(
         raise _error_at_key(error, error.parameters["key"], statement, text) from None
 
 
+def check_own_names(
+    table: Table | None, statement: CreateTable | SetTableProperties, text: str
+) -> None:
+    """Raise AnalysisError INVALID_PROPERTY_KEY, which points to the property, if the statement sets
+    a property whose name begins with ``acidsql.`` and is not known. The table may have such
+    properties already, as of another version of acidsql: these may be set again.
+
+    Args:
+        table: The table; None if the statement creates it.
+        statement: The statement with the properties.
+        text: The statement's text.
+    """
+    for key, _ in statement.properties:
+        if table is not None and key in table.properties:
+            continue
+        try:
+            need_known_name(key)
+        except SettingError as error:
+            raise _error_at_key(error, key, statement, text) from None
+
+
 def _check_settings(statement: CreateTable | SetTableProperties, text: str) -> None:
     """Check those of the statement's properties that set compactions, history or AUTO CDC. Raise
     AnalysisError for a wrong value, or for a key that ANALYZE uses for its counts."""
@@ -285,12 +309,13 @@ def _error_at_key(
 
 
 def _span_of_key(key: str, statement: CreateTable | SetTableProperties) -> Span:
-    """Return the place of a property in CREATE TABLE, or of the table's name if the property is not
-    stated; in SET TBLPROPERTIES the place of the whole list."""
-    if isinstance(statement, SetTableProperties):
-        return statement.place
+    """Return the place of a property in the statement; if the property is not stated there, that of
+    the table's name or, in SET TBLPROPERTIES, of the whole list."""
     places = zip(statement.properties, statement.property_spans, strict=False)
-    return next((span for (name, _), span in places if name == key), statement.name.span)
+    default = statement.name.span
+    if isinstance(statement, SetTableProperties):
+        default = statement.place
+    return next((span for (name, _), span in places if name == key), default)
 
 
 def check_kind(kind: str, text: str, span: Span) -> None:

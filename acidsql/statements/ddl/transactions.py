@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from acidsql.acid.table import TableName
-from acidsql.errors import AcidSqlError, TxnError, UnsupportedError
+from acidsql.errors import AcidSqlError, SettingError, TxnError, UnsupportedError
 from acidsql.metastore.interface import LockComponent, LockInfo, LockType
 from acidsql.metastore.locks import locks_on_table
 from acidsql.settings import Settings
@@ -219,7 +219,10 @@ class TransactionStatements(Family):
         if statement.value is None:
             row = statement.key, dict(self._txns.settings.items())[statement.key]
             return rows_frame(self._spark, "key string, value string", [row])
-        self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
+        try:
+            self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
+        except SettingError as error:
+            raise error.at(text, statement.span.start, statement.span.end) from None
         return None
 
     @runs(st.ResetOption)
