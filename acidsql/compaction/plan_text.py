@@ -55,6 +55,33 @@ def plan_text(
     return "\n".join([*lines, ""])
 
 
+def nothing_text(
+    table: Table,
+    partition: str | None,
+    kind: CompactionType,
+    state: AcidState,
+    write_ids: ValidWriteIdList,
+) -> str:
+    """Return sentences that say why there is nothing to compact: which directories there are, and
+    which write id is open. The arguments are those of ``plan_text``."""
+    where = lock_object_name(table.name.database, table.name.name, partition)
+    names = [*state.originals, *(directory.name for directory in state.directories)]
+    if not names:
+        reason = f"{where} has no rows that are committed"
+    elif len(names) == 1:
+        reason = f"{where} is one directory, {names[0]}"
+    else:
+        reason = (
+            f"a {kind.name.lower()} compaction merges deltas, and {where} has {_first_names(names)}"
+        )
+    if not write_ids.open:
+        return f"There is nothing to compact: {reason}."
+    return (
+        f"There is nothing to compact: below write id {write_ids.min_open}, which is open (SHOW "
+        f"TRANSACTIONS), {reason}."
+    )
+
+
 def _merge_lines(plan: CompactionPlan) -> list[str]:
     """Return the lines about what a compaction reads, merges, drops, writes and frees. To count the
     rows, the footers of all files are read."""

@@ -36,6 +36,7 @@ from acidsql.statements.context.environment import file_errors, statement_enviro
 from acidsql.statements.context.result import (
     Clock,
     Receipt,
+    ReceiptWithRows,
     counts_frame,
     empty_frame,
     receipt,
@@ -241,13 +242,17 @@ class Runner:
 
     # ── results ──────────────────────────────────────────────────────────────────────────────
 
-    def _result_frame(self, result: DataFrame | Receipt | None) -> DataFrame:
-        """Return a DataFrame as it is; for a receipt, an empty DataFrame that shows the receipt to
-        a person, and note the receipt in ``last_receipt``; for None, an empty DataFrame."""
+    def _result_frame(self, result: DataFrame | Receipt | ReceiptWithRows | None) -> DataFrame:
+        """Return a DataFrame as it is; for a receipt, its rows, or an empty DataFrame if it has
+        none, which shows the receipt to a person, and note the receipt in ``last_receipt``; for
+        None, an empty DataFrame."""
         if isinstance(result, DataFrame):
             return result
         if result is None:
             return empty_frame(self._spark)
+        if isinstance(result, ReceiptWithRows):
+            self.last_receipt = result.receipt
+            return with_display(result.rows, result.receipt)
         self.last_receipt = result
         return with_display(empty_frame(self._spark), result)
 

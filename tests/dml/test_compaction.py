@@ -227,12 +227,17 @@ def test_every_type_comes_back_as_it_was(acid):
 
 
 def test_what_is_asked_for_is_seen_in_the_queue_and_can_be_aborted(t):
-    t.sql("ALTER TABLE t COMPACT 'major' POOL 'nobody'")
-    assert ("initiated" if OVER_HIVE else "initiated: asked for") in str(t.last)
+    asked = t.sql("ALTER TABLE t COMPACT 'major' POOL 'nobody'").first()
     (row,) = t.sql("SHOW COMPACTIONS").collect()
     assert (row.tabname, row.type, row.state, row.poolname) == ("t", "MAJOR", "initiated", "nobody")
+    assert OVER_HIVE or row.errormessage == "asked for"
+    queued = "It is queued: SHOW COMPACTIONS shows what becomes of it."
+    assert tuple(asked) == (row.compactionid, None, "MAJOR", "initiated", queued)
+    assert f"compaction {row.compactionid}: initiated: {queued}" in str(t.last)
     # The same request is not queued twice.
-    t.sql("ALTER TABLE t COMPACT 'minor'")
+    again = t.sql("ALTER TABLE t COMPACT 'minor'").first()
+    assert (again.compactionid, again.type, again.state) == asked[0:1] + asked[2:4]
+    assert again.message.startswith("A major compaction was in the queue already")
     assert states(t) == ["initiated"]
     (answer,) = t.sql(f"ABORT COMPACTIONS {row.compactionid}").collect()
     assert answer.status == "Success"
@@ -243,10 +248,39 @@ def test_what_is_asked_for_is_seen_in_the_queue_and_can_be_aborted(t):
 
 def test_nothing_to_merge_is_refused_and_said_so(acid, caplog):
     fill(acid, KINDS["plain"], "1, 'a'")
-    receipt = compact(acid, "major")
-    assert "refused: None of the compaction thresholds met" in str(receipt)
+    row = acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT").first()
+    reason = "There is nothing to compact: default.t is one directory, delta_0000001_0000001_0000."
+    assert (row.state, row.message) == ("refused", reason)
+    assert f"refused: {reason}" in str(acid.last)
     assert "refused: None of the compaction thresholds met" in caplog.text
     assert directories(acid) == ["delta_0000001_0000001_0000"]
+
+
+def test_a_request_says_at_once_that_there_is_nothing_to_compact(t, other):
+    compact(t, "major")
+    clean(t)
+    (base,) = {row.directory for row in t.files("t").where("state = 'visible'").collect()}
+    row = t.sql("ALTER TABLE t COMPACT 'major' POOL 'nobody'").first()
+    reason = f"There is nothing to compact: default.t is one directory, {base}."
+    assert (row.state, row.message) == ("initiated", reason)
+    t.sql(f"ABORT COMPACTIONS {row.compactionid}")
+    other.sql("BEGIN")
+    other.sql("INSERT INTO t VALUES (9, 'open')")
+    t.sql("INSERT INTO t VALUES (10, 'above it')")
+    row = t.sql("ALTER TABLE t COMPACT 'minor' POOL 'nobody'").first()
+    assert "is open (SHOW TRANSACTIONS), default.t is one directory" in row.message
+    other.sql("ROLLBACK")
+
+
+def test_each_partition_has_a_row_in_the_result_of_a_compaction(acid):
+    fill(acid, KINDS["partitioned"], "1, 'a', 1", "2, 'b', 2")
+    acid.sql("INSERT INTO t VALUES (3, 'c', 1)")
+    found = acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT").collect()
+    assert [(row.partname, row.type, row.state) for row in found] == [
+        ("p=1", "MAJOR", "ready for cleaning"), ("p=2", "MAJOR", "refused"),
+    ]  # fmt: skip
+    assert OVER_HIVE or "read 2 directories" in found[0].message
+    assert "default.t/p=2 is one directory" in found[1].message
 
 
 def test_a_partitioned_table_is_compacted_partition_by_partition(acid):

@@ -159,6 +159,28 @@ def test_a_block_commits_at_its_end_and_rolls_back_at_an_exception(acid, other):
     assert not acid.in_transaction
 
 
+def test_the_result_of_abort_transactions_says_of_each_what_became_of_it(acid, other):
+    fill(acid, "t (id INT)", "1")
+    committed = acid.last.txn_id
+    acid.sql("BEGIN")
+    acid.sql("INSERT INTO t VALUES (2)")
+    mine = acid.last.txn_id
+    found = other.sql(f"ABORT TRANSACTIONS {mine} {committed} 987654 {mine}").collect()
+    acid.sql("ROLLBACK")
+    assert [(row.txnid, row.status) for row in found] == [
+        (str(mine), "Success"), (str(committed), "Error"), ("987654", "Error"),
+    ]  # fmt: skip
+    assert found[0].message == f"Transaction {mine} is aborted."
+    assert all(row.txnid in row.message for row in found)
+    assert found[2].message in str(other.last) and found[0].message not in str(other.last)
+
+
+def test_set_shows_the_setting_as_it_is_then_as_sparks_does(acid):
+    row = acid.sql("SET hive.txn.timeout = 2min").first()
+    assert row.asDict() == {"key": "hive.txn.timeout", "value": "120000ms"}
+    assert acid.sql("SET hive.txn.timeout").first() == row
+
+
 @needs("reasons of aborts")
 def test_a_block_whose_transaction_others_abort_fails(acid, other):
     fill(acid, "t (id INT)", "1")

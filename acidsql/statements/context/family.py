@@ -24,7 +24,7 @@ from acidsql.plan.standins.names import NameResolver
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.partition_specs import Partitions
-from acidsql.statements.context.result import Receipt
+from acidsql.statements.context.result import Receipt, ReceiptWithRows
 from acidsql.statements.context.snapshot_catalog import SnapshotCatalog
 from acidsql.statements.context.spark_databases import SparkDatabases
 from acidsql.statements.context.temporary_tables import TemporaryTables
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 # Runs a statement; the arguments are the statement and its text. The result is rows, a receipt if
 # something changed, or None.
 Handler = Callable[[Any, str], DataFrame | Receipt | None]
-_Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | None])
+_Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | ReceiptWithRows | None])
 
 
 @dataclass(frozen=True, slots=True)

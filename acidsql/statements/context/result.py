@@ -128,6 +128,14 @@ class Receipt:
         return [*facts, *self.notes, *self.compaction]
 
 
+@dataclass(frozen=True, slots=True)
+class ReceiptWithRows:
+    """The receipt of a statement that is no query, and rows that say what it did or refused."""
+
+    receipt: Receipt
+    rows: DataFrame
+
+
 @dataclass(slots=True)
 class Clock:
     """Measures the seconds spent in each phase of a statement: ``with clock("say"): …``."""

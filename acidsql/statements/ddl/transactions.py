@@ -17,7 +17,7 @@ from acidsql.metastore.locks import locks_on_table
 from acidsql.settings import Settings
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Family, runs
-from acidsql.statements.context.result import Counts, Receipt, receipt, rows_frame
+from acidsql.statements.context.result import Counts, Receipt, ReceiptWithRows, receipt, rows_frame
 from acidsql.statements.context.statement_text import statement_name
 from acidsql.txn import SessionLocks
 
@@ -213,17 +213,16 @@ class TransactionStatements(Family):
     # ── settings, others' transactions ───────────────────────────────────────────────────────
 
     @runs(st.SetOption)
-    def _set_option(self, statement: st.SetOption, text: str) -> DataFrame | None:
-        """Change a setting of this session and return None. A statement without a value changes
-        nothing, and returns the setting as a row of its key and value."""
-        if statement.value is None:
-            row = statement.key, dict(self._txns.settings.items())[statement.key]
-            return rows_frame(self._spark, "key string, value string", [row])
-        try:
-            self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
-        except SettingError as error:
-            raise error.at(text, statement.span.start, statement.span.end) from None
-        return None
+    def _set_option(self, statement: st.SetOption, text: str) -> DataFrame:
+        """Change a setting of this session, unless the statement has no value. Return the setting,
+        as it is then, as a row of its key and value, as Spark's SET does."""
+        if statement.value is not None:
+            try:
+                self._txns.settings = self._txns.settings.with_(statement.key, statement.value)
+            except SettingError as error:
+                raise error.at(text, statement.span.start, statement.span.end) from None
+        row = statement.key, dict(self._txns.settings.items())[statement.key]
+        return rows_frame(self._spark, "key string, value string", [row])
 
     @runs(st.ResetOption)
     def _reset_option(self, statement: st.ResetOption, text: str) -> None:
@@ -232,17 +231,30 @@ class TransactionStatements(Family):
         self._txns.settings = self._txns.settings.with_(statement.key, default)
 
     @runs(st.AbortTransactions)
-    def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> Receipt:
-        """Run ABORT TRANSACTIONS, which may be those of other sessions, and return a receipt with
-        the text alone. The number of a transaction that is unknown or has ended is no error."""
-        for txn_id in statement.txn_ids:
-            # As in Hive, the number of a transaction that is unknown or has ended is no error.
-            try:
-                self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
-            except AcidSqlError as error:
-                if error.condition != "TXN_NO_SUCH_TRANSACTION":
-                    raise
-        return Receipt(text)
+    def _abort_transactions(self, statement: st.AbortTransactions, text: str) -> ReceiptWithRows:
+        """Run ABORT TRANSACTIONS, which may be those of other sessions. Return a row of id, status
+        and message for each, and a receipt with a note for each that is not aborted. As in Hive,
+        the number of a transaction that is unknown or has ended is no error."""
+        rows = [
+            (str(txn_id), *self._abort_outcome(txn_id))
+            for txn_id in dict.fromkeys(statement.txn_ids)
+        ]
+        notes = tuple(message for _, status, message in rows if status == "Error")
+        return ReceiptWithRows(
+            Receipt(text, notes=notes),
+            rows_frame(self._spark, "txnid string, status string, message string", rows),
+        )
+
+    def _abort_outcome(self, txn_id: int) -> tuple[str, str]:
+        """Abort a transaction, and return a status, ``Success`` or ``Error``, and a message. It is
+        a success if the transaction was aborted before."""
+        try:
+            self._metastore.abort_txn(txn_id, "ABORT TRANSACTIONS")
+        except AcidSqlError as error:
+            if error.condition != "TXN_NO_SUCH_TRANSACTION":
+                raise
+            return "Error", error.message
+        return "Success", f"Transaction {txn_id} is aborted."
 
 
 def _targets(statement: st.Statement) -> list[st.Name]:

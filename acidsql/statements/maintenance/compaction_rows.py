@@ -1,4 +1,4 @@
-"""Turns the answers to SHOW COMPACTIONS and ABORT COMPACTIONS into rows of texts.
+"""Turns the answers to COMPACT, SHOW COMPACTIONS and ABORT COMPACTIONS into rows of texts.
 
 Columns, names and renderings are Hive 4's, including the spelling ``hightestwriteid``. There are
 three differences: the highest write id is shown, a compaction that never began has no start and
@@ -11,9 +11,15 @@ Source: Hive ``ShowCompactionsOperation``, ``ShowCompactionsAnalyzer``,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from acidsql.acid.table import TableName
-from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
+from acidsql.metastore.compaction_queue import (
+    CompactionInfo,
+    CompactionState,
+    CompactionType,
+    Enqueued,
+)
 from acidsql.sql.parsed.statements import ShowCompactions
 
 COMPACTIONS = ", ".join(
@@ -24,8 +30,10 @@ COMPACTIONS = ", ".join(
         "initiatorid", "poolname", "txnid", "nexttxnid", "committime", "hightestwriteid",
     )
 )  # fmt: skip
+REQUESTED = "compactionid string, partname string, type string, state string, message string"
 ABORTED = "compactionid string, status string, message string"
 
+UNFINISHED = (CompactionState.INITIATED, CompactionState.WORKING)  # a worker has it, or will
 _NULL = " --- "
 _DEFAULT_POOL = "default"
 
@@ -54,6 +62,65 @@ def compaction_rows(
         selected.sort(key=_sort_key(order.column), reverse=order.descending)
     end = None if statement.limit is None else statement.offset + statement.limit
     return [_compaction_texts(compaction) for compaction in selected[statement.offset : end]]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutcome:
+    """What has become of a request for a compaction.
+
+    Attributes:
+        partition: The partition to compact; None for an unpartitioned table.
+        answer: The store's answer to the request.
+        entry: The request's entry now, or the entry that was in the queue before; None if the store
+            has forgotten it.
+        reason: Why there is nothing to compact; "" if there is something, or if nobody has looked.
+    """
+
+    partition: str | None
+    answer: Enqueued
+    entry: CompactionInfo | None
+    reason: str = ""
+
+    @property
+    def state(self) -> str:
+        """The entry's state, as SHOW COMPACTIONS shows it; the state at the request if the entry is
+        forgotten."""
+        return (self.answer.state if self.entry is None else self.entry.state).shown
+
+    @property
+    def message(self) -> str:
+        """Sentences for the user about the outcome."""
+        entry = self.entry
+        if entry is None:
+            return "It is forgotten: its table was dropped, or no history is kept."
+        if not self.answer.accepted and entry.state in UNFINISHED:
+            return (
+                f"A {entry.type.name.lower()} compaction was in the queue already, so this request "
+                "is not queued again."
+            )
+        if entry.state is CompactionState.INITIATED:
+            return self.reason or "It is queued: SHOW COMPACTIONS shows what becomes of it."
+        return self.reason or entry.message or ""
+
+    def __str__(self) -> str:
+        return f"compaction {self.answer.id}: {self.state}: {self.message}".rstrip(": ")
+
+
+def requested_rows(
+    outcomes: Iterable[RequestOutcome], kind: CompactionType
+) -> list[tuple[str | None, ...]]:
+    """Return the rows of ALTER TABLE … COMPACT, one for each partition. ``kind``: the type that was
+    asked for, for entries that are forgotten."""
+    return [
+        (
+            str(outcome.answer.id),
+            outcome.partition,
+            (kind if outcome.entry is None else outcome.entry.type).name,
+            outcome.state,
+            outcome.message,
+        )
+        for outcome in outcomes
+    ]
 
 
 def aborted_rows(

@@ -12,13 +12,13 @@ from acidsql.errors import AcidSqlError, WriteError
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import Settings
+from acidsql.statements.maintenance.compaction_rows import UNFINISHED
 from acidsql.txn.locks import lock_object_name
 from acidsql.txn.waits import moment_text, waiting
 
 _log = logging.getLogger(__name__)
 
 _FIRST_PAUSE_S = 0.1  # Hive: 2 s; ours doubles, too
-_WAITED_FOR = (CompactionState.INITIATED, CompactionState.WORKING)
 _HIVE_TAKES = (
     "A worker of Hive must take it: check that hive.compactor.worker.threads "
     "(metastore.compactor.worker.threads) is more than 0 where Hive's workers run."
@@ -74,7 +74,7 @@ class CompactionWaiter:
         pause_s = _FIRST_PAUSE_S
         longest_s = self._settings().compactor_wait_timeout_ms / 1000
         with waiting(self._elapsed) as wait:
-            while (entry := self._entry(compaction_id)) is not None and entry.state in _WAITED_FOR:
+            while (entry := self._entry(compaction_id)) is not None and entry.state in UNFINISHED:
                 # No worker has taken it yet, or its worker has given up.
                 if entry.state is CompactionState.INITIATED and self._compact(entry):
                     continue
@@ -85,7 +85,7 @@ class CompactionWaiter:
                 self._metastore.revoke(self._settings().compactor_worker_timeout_ms)
         if entry is not None and entry.state is CompactionState.REFUSED:
             # For users who do not look at the result.
-            _log.warning("%s", outcome_text(compaction_id, entry))
+            _log.warning("compaction %d: refused: %s", compaction_id, entry.message)
         if entry is not None and entry.state is CompactionState.FAILED:
             raise WriteError(
                 f"Compaction {compaction_id} failed: {entry.message}",
@@ -145,13 +145,3 @@ class CompactionWaiter:
         return next(
             (entry for entry in self._metastore.compactions() if entry.id == compaction_id), None
         )
-
-
-def outcome_text(compaction_id: int, entry: CompactionInfo | None) -> str:
-    """Return a line for the receipt about a compaction: number, state and message. ``entry`` None:
-    the store has forgotten it."""
-    if entry is None:
-        return (
-            f"compaction {compaction_id} is forgotten: its table was dropped, or no history is kept"
-        )
-    return f"compaction {entry.id}: {entry.state.shown}: {entry.message or ''}".rstrip(": ")

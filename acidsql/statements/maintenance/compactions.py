@@ -10,30 +10,37 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
+from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.decision import compaction_table, max_remaining_deltas, pool_of
 from acidsql.compaction.housekeeper import keep_house
-from acidsql.compaction.plan_text import plan_text
-from acidsql.compaction.worker import Worker, WorkerResources
+from acidsql.compaction.plan_text import nothing_text, plan_text
+from acidsql.compaction.worker import NOTHING_TO_DO, Worker, WorkerResources
 from acidsql.errors import AcidSqlError, UnsupportedError
 from acidsql.metastore.compaction_queue import (
-    CompactionInfo,
     CompactionRequest,
+    CompactionState,
     CompactionType,
 )
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Context, Family, runs
-from acidsql.statements.context.result import Receipt, rows_frame, text_frame
-from acidsql.statements.maintenance.compaction_rows import COMPACTIONS, compaction_rows
-from acidsql.statements.maintenance.compaction_wait import CompactionWaiter, outcome_text
+from acidsql.statements.context.result import Receipt, ReceiptWithRows, rows_frame, text_frame
+from acidsql.statements.maintenance.compaction_rows import (
+    COMPACTIONS,
+    REQUESTED,
+    RequestOutcome,
+    compaction_rows,
+    requested_rows,
+)
+from acidsql.statements.maintenance.compaction_wait import CompactionWaiter
 from acidsql.storage.files.filesystem import filesystem_for
-from acidsql.storage.folding.plan import plan_compaction
+from acidsql.storage.folding.plan import CompactionPlan, plan_compaction
 from acidsql.txn import Snapshot, snapshot_of
 
 _DEFAULT_POOL = "default"
-_NOTES_SHOWN = 10  # notes in a receipt, one for each compaction
+_EXPLAINED = 10  # of many compactions, so many have a note in the receipt, and a reason
 
 
 class CompactionStatements(Family):
@@ -52,11 +59,13 @@ class CompactionStatements(Family):
         )
 
     @runs(st.CompactTable)
-    def compact_table(self, statement: st.CompactTable, text: str) -> Receipt:
+    def compact_table(self, statement: st.CompactTable, text: str) -> ReceiptWithRows:
         """Run ALTER TABLE … COMPACT: queue a compaction of each partition that PARTITION means, or
         of all, and, if the statement has AND WAIT, wait until all have ended; this session runs
-        them if no other worker does. The receipt has a note for each of the first ten: number,
-        state and message; if there are N others, a last note ``… and N more: SHOW COMPACTIONS``.
+        them if no other worker does. The result has a row for each (``REQUESTED``), the receipt a
+        note for each of the first ten: number, state and message; if there are N others, a last
+        note ``… and N more: SHOW COMPACTIONS``. Of these ten, the message says if there is nothing
+        to compact.
 
         Raises:
             AnalysisError: PARTITION names no partition.
@@ -75,19 +84,38 @@ class CompactionStatements(Family):
             None if statement.order_by is None else statement.order_by.slice(text),
             "asked for",
         )
-        entries = self._request_compactions(request, partitions, wait=statement.and_wait)
-        omission = (
-            [f"… and {len(entries) - _NOTES_SHOWN} more: SHOW COMPACTIONS"]
-            if entries[_NOTES_SHOWN:]
-            else []
+        outcomes = self._request_compactions(request, partitions, wait=statement.and_wait)
+        explained_outcomes = [
+            self._explained_outcome(outcome, statement, table) for outcome in outcomes[:_EXPLAINED]
+        ]
+        more = len(outcomes) - _EXPLAINED
+        omission = [f"… and {more} more: SHOW COMPACTIONS"] if more > 0 else []
+        outcomes[:_EXPLAINED] = explained_outcomes
+        return ReceiptWithRows(
+            Receipt(text, notes=(*map(str, explained_outcomes), *omission)),
+            rows_frame(self._spark, REQUESTED, requested_rows(outcomes, statement.type)),
         )
-        return Receipt(
-            text,
-            notes=(
-                *(outcome_text(*numbered_entry) for numbered_entry in entries[:_NOTES_SHOWN]),
-                *omission,
-            ),
-        )
+
+    def _explained_outcome(
+        self, outcome: RequestOutcome, statement: st.CompactTable, table: Table
+    ) -> RequestOutcome:
+        """Return the outcome of a request with the reason why there is nothing to compact, by a
+        listing of the directories; as it is, if there is something. A compaction that has begun is
+        only looked at if it was refused for this."""
+        entry = outcome.entry
+        is_refused = entry is not None and entry.message == NOTHING_TO_DO
+        if entry is None or not (is_refused or entry.state is CompactionState.INITIATED):
+            return outcome
+        snapshot = snapshot_of(self._metastore, self._metastore.valid_txns(), [table.name])
+        try:
+            plan, state = self._plan(statement, table, outcome.partition, snapshot)
+        except AcidSqlError:  # as a partition that is dropped now
+            return outcome
+        if not is_refused and (plan is not None or state.obsolete or state.aborted):
+            return outcome
+        write_ids = snapshot.write_ids[table.name]
+        reason = nothing_text(table, outcome.partition, entry.type, state, write_ids)
+        return replace(outcome, reason=reason)
 
     def compact(
         self, table: Table, partition: str | None, kind: CompactionType, *, wait: bool
@@ -105,35 +133,35 @@ class CompactionStatements(Family):
         request = CompactionRequest(
             table.name, None, kind, f"{self._host}-manual", pool=pool_of(table), why="asked for"
         )
-        numbered_entries = self._request_compactions(
+        outcomes = self._request_compactions(
             request, self._target_partitions(table, partition), wait=wait
         )
-        entries = [entry for _, entry in numbered_entries if entry is not None]
+        entries = [outcome.entry for outcome in outcomes if outcome.entry is not None]
         return rows_frame(self._spark, COMPACTIONS, compaction_rows(entries, st.ShowCompactions()))
 
     def _request_compactions(
         self, template: CompactionRequest, partitions: Sequence[str | None], *, wait: bool
-    ) -> list[tuple[int, CompactionInfo | None]]:
+    ) -> list[RequestOutcome]:
         """Queue a compaction of each partition; one that is queued already is not queued again.
         With ``wait``, wait for all of them, running those that no worker takes, and then raise the
-        first failure.
-
-        Returns:
-            The number of each compaction, in the partitions' order, and its entry now; None if the
-            store has forgotten it.
-        """
-        requests = (replace(template, partition=partition) for partition in partitions)
-        ids = [self._metastore.compact(request).id for request in requests]
+        first failure. Return what has become of each, in the partitions' order, without reasons."""
+        answers = [
+            self._metastore.compact(replace(template, partition=partition))
+            for partition in partitions
+        ]
         failures: list[AcidSqlError] = []
-        for number in ids if wait else ():
+        for answer in answers if wait else ():
             try:
-                self._waiter.wait(number)
+                self._waiter.wait(answer.id)
             except AcidSqlError as error:
                 failures.append(error)
         if failures:
             raise failures[0]
         entry_by_id = {entry.id: entry for entry in self._metastore.compactions()}
-        return [(number, entry_by_id.get(number)) for number in ids]
+        return [
+            RequestOutcome(partition, answer, entry_by_id.get(answer.id))
+            for partition, answer in zip(partitions, answers, strict=True)
+        ]
 
     def clean(self) -> DataFrame:
         """Delete what no reader can see any more, in all tables, and abort transactions that timed
@@ -173,12 +201,21 @@ class CompactionStatements(Family):
     ) -> str:
         """Return, as text, what a compaction of one partition would do now, by a listing of its
         directories. ``partition``: None for an unpartitioned table."""
+        plan, state = self._plan(statement, table, partition, snapshot)
         write_ids = snapshot.write_ids[table.name]
-        plan, state = plan_compaction(
+        return plan_text(table, partition, statement.type, plan, state, write_ids)
+
+    def _plan(
+        self, statement: st.CompactTable, table: Table, partition: str | None, snapshot: Snapshot
+    ) -> tuple[CompactionPlan | None, AcidState]:
+        """List the directories of one partition, and return the plan of a compaction, None if there
+        is nothing to merge, and the state of the directories. ``partition``: None for an
+        unpartitioned table."""
+        return plan_compaction(
             filesystem_for(table.location),
             compaction_table(table, dict(statement.properties)),
             partition or "",
-            CompactorWriteIdList.from_snapshot(write_ids),
+            CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name]),
             snapshot.valid_txns,
             major=statement.type is not CompactionType.MINOR,
             anyway=statement.type is CompactionType.REBALANCE,
@@ -186,7 +223,6 @@ class CompactionStatements(Family):
                 self._metastore, table, dict(statement.properties), self._txns.settings
             ),
         )
-        return plan_text(table, partition, statement.type, plan, state, write_ids)
 
     def _table_and_partitions(
         self, statement: st.CompactTable, text: str
