@@ -6,7 +6,8 @@
     ├── SqlError                     the text is wrong: nothing was opened, nothing was changed
     │   ├── SqlSyntaxError           the text does not parse
     │   ├── UnsupportedError         the text parses, but acidsql does not support the statement
-    │   └── AnalysisError            a name, a type or a count is wrong
+    │   ├── AnalysisError            a name, a type or a count is wrong
+    │   └── EvaluationError          an expression failed for a row; the statement is undone
     ├── CatalogError                 a table or database is missing, or exists already
     │   └── TableChangedError        a table was changed while the statement looked at it
     ├── ConstraintError              a row breaks a rule of the statement or of the table
@@ -130,6 +131,18 @@ class AnalysisError(SqlError):
 
     condition = "ANALYSIS_ERROR"
     sqlstate = "42000"
+
+
+class EvaluationError(SqlError):
+    """An expression of the statement failed for a row: a text that is no number, a division by
+    zero.
+
+    Condition and SQLSTATE are Spark's, as CAST_INVALID_INPUT or DIVIDE_BY_ZERO. A job had begun; a
+    statement that changes rows is undone. A DataFrame raises it when it is read.
+    """
+
+    condition = "EVALUATION_FAILED"
+    sqlstate = "22000"
 
 
 class CatalogError(AcidSqlError):

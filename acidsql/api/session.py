@@ -31,6 +31,7 @@ from acidsql.costs import Costs
 from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import REQUESTABLE_TYPES, CompactionType
 from acidsql.metastore.interface import Metastore
+from acidsql.plan.analysis.evaluation_errors import show_users_text
 from acidsql.settings import Settings
 from acidsql.sql.text.parameters import sql_values
 from acidsql.sql.text.tokens import SqlText
@@ -100,6 +101,7 @@ def connect(
     if chosen.warm_workers == "connect":
         warm_workers(spark)
     translate_file_errors()
+    show_users_text()
     session = Session(spark, place, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session

@@ -29,6 +29,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.values.types import HiveType
 from acidsql.acid.virtual_columns import why_missing
 from acidsql.errors import AcidSqlError, AnalysisError, ConstraintError, SqlSyntaxError, WriteError
+from acidsql.plan.analysis.composed_texts import remember_text
 from acidsql.plan.rows.event_query import DerivedView, Fields
 from acidsql.plan.standins.query import VIEW_PREFIX, StandIn
 from acidsql.plan.values.assignment import BAR, RAISED
@@ -138,6 +139,7 @@ def _query_rows(
 ) -> Iterator[DataFrame]:
     """Analyse a query and yield its DataFrame. The temporary views exist only inside of the
     ``with`` block, and Spark's errors there are raised as ours."""
+    remember_text(text)
     with mapped_errors(text), query_over_views(spark, text.sql, views, args, runs=runs) as rows:
         yield rows
 
@@ -226,7 +228,7 @@ def rows_with_checks(rows: DataFrame, table: Table, time: StatementTime | None =
         names = ", ".join(map(repr, table.checks))
         raise AnalysisError(
             f"The CHECK constraints of {table.name} ({names}) cannot be evaluated in this session: "
-            f"{_message_without_sql(error)}",
+            f"{message_without_sql(error)}",
             condition=INVALID,
             sqlstate="42621",
         ) from None
@@ -251,7 +253,7 @@ def naming_checks(rows: DataFrame, table: Table) -> Iterator[None]:
             if name is not None:
                 raise ConstraintError(
                     f"The CHECK constraint '{name}' of {table.name}, {table.checks[name]}, fails "
-                    f"for a row: {_message_without_sql(error)}",
+                    f"for a row: {message_without_sql(error)}",
                     condition=error.getCondition(),
                     sqlstate=error.getSqlState(),
                 ) from None
@@ -395,7 +397,7 @@ def _converted_error(
     is at the place in the user's text, or at all of it if the place is not known."""
     place = _place_in_text(spark_error, text) or Span(0, len(text.source))
     return error_class(
-        _message_without_sql(spark_error) + _name_hint(spark_error),
+        message_without_sql(spark_error) + _name_hint(spark_error),
         text.source,
         place.start,
         place.end,
@@ -404,7 +406,7 @@ def _converted_error(
     )
 
 
-def _message_without_sql(error: Any) -> str:
+def message_without_sql(error: Any) -> str:
     """Return Spark's message without its condition, its SQLSTATE, and the parts that are about the
     composed text: positions, the SQL, the plan, and names of our own."""
     message = _NOISE.sub("", str(error)).strip()
@@ -475,6 +477,12 @@ def _java_error(error: Exception) -> WriteError | None:
     if type(error).__name__ != "Py4JJavaError" or not (match := _JAVA_ERROR.search(str(error))):
         return None
     return WriteError(_without_own_names(match[2]), condition=match[1], sqlstate=match[3])
+
+
+def needs_conversion(error: PySparkException) -> bool:
+    """Whether SQL of acidsql's or its Python task has raised this error of Spark's: then
+    ``job_errors`` raises the original."""
+    return _job_error(error) is not error
 
 
 def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
