@@ -170,10 +170,15 @@ class ConstraintError(AcidSqlError):
 
 
 class MergeCardinalityError(ConstraintError):
-    """More than one row of MERGE's source matched the same row of the target."""
+    """More than one row of MERGE's source matched the same row of the target.
+
+    Attributes:
+        examples: At most three of these rows of the target (``RowKey``).
+    """
 
     condition = "MERGE_CARDINALITY_VIOLATION"
     sqlstate = "23K01"
+    examples: tuple[Any, ...] = ()
 
 
 class TxnError(AcidSqlError):

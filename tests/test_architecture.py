@@ -145,6 +145,7 @@ COLLECTS = {
     "storage/reading/pruning/known_partitions.py": "names and values of partitions",
     "statements/cdc/auto_cdc.py": "the text of a plan",
     "statements/context/result.py": "the text of EXPLAIN and the like, if a person sees it",
+    "statements/dml/repeated_matches.py": "three rows that a MERGE has matched twice",
     "statements/show/waiting.py": "one record for each application and pending table",
     "statements/queries/undo.py": "counts of ten versions",
     "statements/queries/skipped_conflicts.py": "one row of counts of keys",

@@ -100,8 +100,7 @@ def connect(
     register_data_source(spark)
     if chosen.warm_workers == "connect":
         warm_workers(spark)
-    translate_file_errors()
-    show_users_text()
+    _convert_sparks_errors()
     session = Session(spark, place, store, chosen, retries, compactor)
     _newest[:] = [session]
     return session
@@ -120,6 +119,12 @@ def _open_store(
         str(spark.conf.get("spark.sql.warehouse.dir")) if where is None else where
     )
     return open_metastore(url, place, settings), place
+
+
+def _convert_sparks_errors() -> None:
+    """Make Spark raise acidsql's errors about files of ACID tables and about the user's text."""
+    translate_file_errors()
+    show_users_text()
 
 
 class Session(

@@ -229,7 +229,8 @@ class Runner:
             with transaction.statement(statement_name(statement), text) as work:
                 with clock("hold"):
                     held = phases.holder.hold(transaction.txn, statement, statement_text, prepared)
-                phases.writer.write(transaction, held, statement_text, clock, work)
+                with phases.repeated_matches.explained(statement, held, text):
+                    phases.writer.write(transaction, held, statement_text, clock, work)
                 returned = wiring.returned_rows.rows(held, work, statement_text)
             with clock("keep"):
                 self.transactions.end_statement(transaction)

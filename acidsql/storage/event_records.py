@@ -6,8 +6,8 @@ Workers import this module: it imports neither pyspark nor modules of the driver
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, astuple, dataclass, field
 from enum import Enum, auto
 
 import pyarrow as pa
@@ -141,6 +141,29 @@ class Task:
     attempt: int
 
 
+EXAMPLES = 3  # rows that an error names
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """What identifies a row of a table: the partition's directory and the row id."""
+
+    partition: str
+    write_id: int
+    bucket_property: int
+    row_id: int
+
+
+def keys_as_text(keys: Sequence[RowKey]) -> str:
+    """Return keys of rows as a text, for ``Record.detail``."""
+    return json.dumps([astuple(key) for key in keys])
+
+
+def keys_of_text(text: str) -> list[RowKey]:
+    """Return the keys of rows that ``keys_as_text`` has written as this text; [] for ""."""
+    return [RowKey(*values) for values in json.loads(text or "[]")]
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """A message from a task to the driver.
@@ -153,7 +176,8 @@ class Record:
             ``gone`` (a file of LOAD DATA that does not exist any more).
         rows: The number of events in the file, or of the rows that the record is about.
         updated: For an insert file, the number of events that are new versions of rows.
-        detail: For ``null``, the column's name.
+        detail: For ``null``, the column's name. For ``duplicate``, the first rows (``RowKey``) that
+            were matched twice, as text.
     """
 
     kind: str

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from kit import counts, directories, fill, refused, row_ids_are_unique, rows, table
 from over_hive import on_a_disk
@@ -89,6 +91,50 @@ def test_two_source_rows_for_one_target_row_are_a_violation_and_change_nothing(t
         assert caught.value.getSqlState() == "23K01"
         assert caught.value.getCondition() == "MERGE_CARDINALITY_VIOLATION"
         assert (table(t), directories(t)) == before
+
+
+@pytest.mark.parametrize("fast_paths", ["true", "false"])
+@pytest.mark.parametrize("rest", ["", " PARTITIONED BY (p STRING)"])
+def test_the_rows_that_are_matched_twice_are_named_and_a_query_finds_them_all(
+    acid, fast_paths, rest
+):
+    acid.sql(f"SET acidsql.fast.paths = {fast_paths}")
+    fill(acid, f"t (`a key` INT, n INT, v STRING){rest}")
+    p = ", concat('p ', id % 2)" if rest else ""
+    acid.sql(f"INSERT INTO t SELECT id, 0, 'it''s'{p} FROM range(1, 10)")
+    acid.sql("CREATE TABLE s (id INT, x INT)")
+    acid.sql("INSERT INTO s SELECT id, x FROM range(1, 10) CROSS JOIN (VALUES (1), (2)) AS two(x) "
+             "WHERE id <= 5 OR x = 1")  # fmt: skip
+    with pytest.raises(MergeCardinalityError) as caught:
+        acid.sql("MERGE INTO t AS target USING s source ON target.`a key` = source.id -- its key\n"
+                 "AND v = 'it''s' WHEN MATCHED THEN UPDATE SET n = source.x")  # fmt: skip
+    message = caught.value.message
+    examples = re.findall(r"a key = (\d), v = (\"it's\"|'its')", message)
+    assert len(examples) == 3 and {int(key) for key, _ in examples} < {1, 2, 3, 4, 5}
+    assert message.startswith("Several rows of the source match one row of default.t: a key = ")
+    query = message.partition("finds all such rows: ")[2]
+    assert query.startswith("SELECT target.`a key`, target.v, count(*) AS matches FROM t AS target")
+    found = acid.sql(query).collect()
+    assert sorted((row["a key"], row.matches) for row in found) == [(n, 2) for n in range(1, 6)]
+
+
+def test_rows_of_one_row_id_in_several_partitions_are_told_apart(acid):
+    fill(acid, "t (id INT) PARTITIONED BY (p INT)", "1, 1", "2, 2", "3, NULL")
+    for key in (1, 3):
+        with pytest.raises(MergeCardinalityError) as caught:
+            acid.sql(f"MERGE INTO t USING (VALUES (1), (2)) ON id = {key} "
+                     "WHEN MATCHED AND id > 0 THEN DELETE")  # fmt: skip
+        assert f"match one row of default.t: id = {key}. Make" in caught.value.message
+
+
+def test_the_repeated_matches_of_an_update_with_from_are_explained(t):
+    with pytest.raises(MergeCardinalityError) as caught:
+        t.sql("UPDATE t SET v = x.v FROM (SELECT 2 AS k, 'a' AS v UNION ALL SELECT 2, 'b') x "
+              "WHERE t.id = x.k")  # fmt: skip
+    message = caught.value.message
+    assert "default.t: id = 2. Make" in message
+    found = t.sql(message.partition("finds all such rows: ")[2]).collect()
+    assert [tuple(row) for row in found] == [(2, 2)]
 
 
 def test_an_only_unconditional_delete_may_match_twice(t):

@@ -6,12 +6,14 @@ from acidsql.statements.context.family import Context
 from acidsql.statements.ddl.tables import TableStatements
 from acidsql.statements.dml.hold import Holder
 from acidsql.statements.dml.prepare import Preparer
+from acidsql.statements.dml.repeated_matches import RepeatedMatches
 from acidsql.statements.dml.write import Writer
 from acidsql.statements.queries.filler import Filler
 
 
 class Phases:
-    """Say, hold and do, in one session, by ``preparer``, ``holder`` and ``writer``.
+    """Say, hold and do, in one session, by ``preparer``, ``holder`` and ``writer``;
+    ``repeated_matches`` explains an error of the last one.
 
     ``evaluates_once``: whether a query that may give other rows each time is evaluated only once.
     """
@@ -21,4 +23,5 @@ class Phases:
     ) -> None:
         self.preparer = Preparer(context, filler, tables)
         self.holder = Holder(context, self.preparer)
+        self.repeated_matches = RepeatedMatches(context)
         self.writer = Writer(context, filler, evaluates_once=evaluates_once)

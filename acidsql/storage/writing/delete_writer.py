@@ -16,6 +16,7 @@ from acidsql.storage.event_records import (
     BUCKET_ID,
     BUCKET_PROPERTY,
     DELETE,
+    EXAMPLES,
     PARTITION,
     RECORD,
     ROW_ID,
@@ -23,9 +24,11 @@ from acidsql.storage.event_records import (
     SOURCE_TASK,
     WRITE_ID,
     Record,
+    RowKey,
     Task,
     WriteMode,
     WriteSpec,
+    keys_as_text,
 )
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.event_file import EventFileWriter
@@ -74,6 +77,7 @@ class _DeleteWriter:
         self._spec, self._task = spec, task
         self._fs = filesystem_for(spec.staging)
         self._matched = self._duplicates = 0
+        self._examples: list[RowKey] = []
         self._records: list[Record] = []
         self._files = OpenFiles(_DeleteFile, self._finish)
 
@@ -84,7 +88,8 @@ class _DeleteWriter:
         names = (PARTITION, BUCKET_ID)
         for start, end in runs(keys.num_rows, [keys.column(name) for name in names]):
             partition, bucket_id = (keys.column(name)[start].as_py() for name in names)
-            self._append(self._files.get((partition, bucket_id)), keys.slice(start, end - start))
+            file = self._files.get((partition, bucket_id))
+            self._append(file, keys.slice(start, end - start), partition)
 
     def close(self) -> list[Record]:
         """Close all files, and return their records; and a record for the number of rows that were
@@ -92,24 +97,29 @@ class _DeleteWriter:
         """
         self._files.close()
         number, attempt = self._task.number, self._task.attempt
-        counts = (("matched", self._matched), ("duplicate", self._duplicates))
-        return self._records + [
-            Record(kind, number, attempt, rows=rows) for kind, rows in counts if rows
-        ]
+        if self._matched:
+            self._records.append(Record("matched", number, attempt, rows=self._matched))
+        if self._duplicates:
+            examples = keys_as_text(self._examples)
+            self._records.append(
+                Record("duplicate", number, attempt, rows=self._duplicates, detail=examples)
+            )
+        return self._records
 
     def abort(self) -> None:
         """Close the open files as they are."""
         self._files.abort()
 
-    def _append(self, file: _DeleteFile, keys: pa.RecordBatch) -> None:
+    def _append(self, file: _DeleteFile, keys: pa.RecordBatch, partition: str) -> None:
         """Write delete events for the keys that delete, each once. Count repeated keys as
         duplicates (unless they are allowed), and keys that only matched. Raises WriteError if
-        the keys do not ascend.
+        the keys do not ascend. ``partition``: the partition's directory.
         """
         triple = [keys.column(name).to_numpy() for name in (WRITE_ID, BUCKET_PROPERTY, ROW_ID)]
         repeated = file.repeats(triple)
         if self._spec.mode is not WriteMode.MERGE_WITH_REPEATS:
             self._duplicates += int(repeated.sum())
+            self._note_examples(partition, triple, repeated)
         deletes = (keys.column(ACTION).to_numpy() & DELETE) == DELETE
         self._matched += int((~deletes).sum())
         keep = deletes & ~repeated
@@ -124,6 +134,18 @@ class _DeleteWriter:
         file.staged.writer.write_deletes(
             write_ids, properties, row_ids, write_id=self._spec.write_id
         )
+
+    def _note_examples(
+        self, partition: str, triple: list[np.ndarray], repeated: np.ndarray
+    ) -> None:
+        """Note the first different keys that are repeated, as many as ``EXAMPLES``."""
+        for index in np.flatnonzero(repeated):
+            if len(self._examples) == EXAMPLES:
+                return
+            write_id, bucket_property, row_id = (int(column[index]) for column in triple)
+            key = RowKey(partition, write_id, bucket_property, row_id)
+            if key not in self._examples[-1:]:  # equal keys come one after another
+                self._examples.append(key)
 
     def _finish(self, group: Group, file: _DeleteFile) -> None:
         """Close a file, if it was opened, and keep its record."""

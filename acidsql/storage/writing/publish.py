@@ -23,7 +23,13 @@ from acidsql.acid.layout import (
     replaced_name,
 )
 from acidsql.errors import ConstraintError, MergeCardinalityError, WriteError
-from acidsql.storage.event_records import Record, WriteMode, WriteSpec
+from acidsql.storage.event_records import (
+    EXAMPLES,
+    Record,
+    WriteMode,
+    WriteSpec,
+    keys_of_text,
+)
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
 from acidsql.storage.writing.placing import NewDirectory, place_directories
 from acidsql.storage.writing.plain_file import HowToWrite, insert_writer
@@ -99,7 +105,7 @@ def check_records(records: Iterable[Record], *, merge: bool) -> list[Record]:
             column=nulls[0].detail,
         )
     if duplicates := by_kind.get("duplicate"):
-        _raise_duplicate(sum(record.rows for record in duplicates), merge)
+        _raise_duplicate(duplicates, merge)
     _check_attempts(by_kind)
     files = [
         record for kind in ("insert", "delete", "replaced") for record in by_kind.get(kind, [])
@@ -208,16 +214,20 @@ def discard(fs: FileSystem, directories: Iterable[str]) -> None:
             continue
 
 
-def _raise_duplicate(rows: int, merge: bool) -> None:
+def _raise_duplicate(duplicates: Sequence[Record], merge: bool) -> None:
     """Raise MergeCardinalityError in a MERGE, else WriteError, for rows that would be changed
     twice.
     """
+    rows = sum(record.rows for record in duplicates)
     if merge:
-        raise MergeCardinalityError(
+        error = MergeCardinalityError(
             f"{rows} more row(s) of the source matched a row of the target that was matched "
             "already. Make the source's keys unique, or make the condition tell its rows apart.",
             rows=rows,
         )
+        keys = [key for record in duplicates for key in keys_of_text(record.detail)]
+        error.examples = tuple(keys[:EXAMPLES])
+        raise error
     raise WriteError(
         f"{rows} row(s) would be changed twice: an expression of the statement yields several rows."
     )
