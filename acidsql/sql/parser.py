@@ -40,7 +40,6 @@ from acidsql.sql.grammar.load import parse_load_data
 from acidsql.sql.grammar.modify import parse_delete, parse_merge, parse_update
 from acidsql.sql.grammar.plain_values import LiteralRules, plain_insert
 from acidsql.sql.grammar.refusals import (
-    FIRST_WORDS,
     refuse_export,
     refuse_foreign_statement,
     refuse_import,
@@ -60,7 +59,7 @@ from acidsql.sql.queries.references import declared_names
 from acidsql.sql.text.lookahead import is_cte
 from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
-__all__ = ["IsOurs", "LiteralRules", "SettingName", "parse"]
+__all__ = ["FIRST_WORDS", "IsOurs", "LiteralRules", "SettingName", "parse"]
 
 # The text after these words is not SQL (`SET x=it's`, `ADD JAR /a'b`) and is not cut into tokens.
 _RAW_WORDS = ("SET", "RESET", "ADD", "LIST", "DFS")
@@ -159,6 +158,8 @@ def _parse_statement(c: Cursor, is_ours: IsOurs) -> Statement:
     if tokens are left over behind a statement of acidsql's."""
     start = c.index
     statement_span = Span(c.token.start, c.tokens[-1].end)
+    refuse_foreign_statement(c, is_ours)
+    c.index = start
     reader = _READERS.get(c.token.upper)
     if reader is None:
         return SparkStatement(statement_span, Reads.QUERY if _is_query(c) else Reads.NOTHING)
@@ -320,11 +321,6 @@ def _refuse_import(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
     refuse_import(c)
 
 
-def _refuse_foreign(c: Cursor, is_ours: IsOurs, statement_span: Span) -> None:
-    """Refuse a statement of other systems, as VACUUM, of an ACID table; return None otherwise."""
-    refuse_foreign_statement(c, is_ours)
-
-
 def _parse_alter(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Statement | None:
     """Parse ALTER of a view, database or table; return None if Spark runs it: the view or table is
     Spark's, the object is another, or ALTER DATABASE does not SET or UNSET properties. The
@@ -403,7 +399,6 @@ _WITH_READERS: dict[str, Callable[[Cursor, IsOurs, Span | None], Statement | Non
     "FROM": with_returning(parse_multi_insert),
 }
 _READERS: dict[str, _Reader] = {
-    **dict.fromkeys(FIRST_WORDS, _refuse_foreign),
     **{word: _without_ctes(read) for word, read in _WITH_READERS.items()},
     "WITH": _parse_with,
     "EXPLAIN": _parse_explain,
@@ -434,3 +429,4 @@ _READERS: dict[str, _Reader] = {
     "REVERT": parse_revert,
     "ANALYZE": parse_analyze,
 }
+FIRST_WORDS = frozenset(_READERS)  # of the statements that acidsql knows

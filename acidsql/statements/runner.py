@@ -25,6 +25,7 @@ from acidsql.costs import Costs, recorded_costs
 from acidsql.errors import AcidSqlError, SqlSyntaxError
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
+from acidsql.plan.analysis.syntax_errors import explained_syntax_errors
 from acidsql.plan.rewrite import may_need_workers
 from acidsql.plan.standins.names import Glance
 from acidsql.plan.standins.query import Resolve
@@ -122,7 +123,8 @@ class Runner:
 
         def run_once() -> DataFrame:
             explained = self._wiring.missing.explain_errors(text)
-            with file_errors(), explained, self._background.statement():
+            syntax_errors = explained_syntax_errors(text)
+            with file_errors(), explained, syntax_errors, self._background.statement():
                 return self._run(text, args)
 
         # Inside BEGIN … COMMIT a second run would see the same snapshot and fail again.

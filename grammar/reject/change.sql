@@ -38,7 +38,7 @@ UPDATE t SET a, b = 1
 UPDATE t SET a + 1 = 2
 -- case PARSE_SYNTAX_ERROR at 14-15: Expected '='
 UPDATE t SET f(a) = 1
--- case PARSE_SYNTAX_ERROR at 13-14: name of a column
+-- case UNSUPPORTED_FEATURE at 13-19: write SET a = …, b = …
 UPDATE t SET (a, b) = (1, 2)
 -- case PARSE_SYNTAX_ERROR at 13-14: name of a column
 UPDATE t SET 1 = 2

@@ -10,7 +10,7 @@ INSERT INTO t VALUES (1) /* x
 INSERT INTO t
 -- case PARSE_SYNTAX_ERROR at 7-8: Expected INTO or OVERWRITE
 INSERT t VALUES (1)
--- case PARSE_SYNTAX_ERROR at 14-17: Expected VALUES or a query
+-- case UNSUPPORTED_FEATURE at 14-17: INSERT INTO t (a, b) VALUES (1, 2) names columns
 INSERT INTO t SET a = 1
 -- case PARSE_SYNTAX_ERROR at 14-21: Expected VALUES or a query
 INSERT INTO t DEFAULT VALUES

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from acidsql.errors import FormatError
+from acidsql.errors import FormatError, suggestion
 
 _PLAIN = {
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double",
@@ -16,6 +16,7 @@ _PLAIN = {
 }  # fmt: skip
 _SYNONYMS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint",
              "real": "float", "dec": "decimal", "numeric": "decimal"}  # fmt: skip
+_OTHERS = ("decimal", "array", "map", "struct")
 _MAX_LENGTH = {"char": 255, "varchar": 65535}
 _MAX_PRECISION = 38
 _REFUSED = re.compile(
@@ -127,10 +128,11 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def error(self, problem: str) -> FormatError:
-        """Make the error that names the problem and the present place in the text."""
+    def error(self, problem: str, hint: str = "") -> FormatError:
+        """Make the error that names the problem and the present place in the text. ``hint``: a
+        sentence behind it, without its full stop."""
         return FormatError(
-            f"'{self.text}' is no known type: {problem} at character {self.at + 1}",
+            f"'{self.text}' is no known type: {problem} at character {self.at + 1}{hint}",
             type=self.text,
         )
 
@@ -186,7 +188,10 @@ class _Parser:
         if kind == "decimal":
             return self.decimal()
         self.at = start
-        raise self.error(f"'{kind}' is not one of Hive's types")
+        hint = suggestion(
+            kind.upper(), map(str.upper, (*_PLAIN, *_MAX_LENGTH, *_SYNONYMS, *_OTHERS)), 1
+        )
+        raise self.error(f"'{kind}' is not one of Hive's types", f".{hint}" if hint else "")
 
     def nested(self, kind: str, num_children: int) -> HiveType:
         """Parse ``<type,…>`` of an array or a map, with exactly ``num_children`` types. Raise

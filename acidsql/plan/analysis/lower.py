@@ -36,7 +36,7 @@ from acidsql.plan.values.assignment import BAR, RAISED
 from acidsql.plan.values.checks import INVALID, MEANING, check_projections, constraint_of_fragment
 from acidsql.plan.values.sqltext import Text
 from acidsql.sql.queries.conditions import may_correlate
-from acidsql.sql.text.tokens import Span
+from acidsql.sql.text.tokens import Span, tokenize
 from acidsql.storage.reading.orc_scan import block_pushdown
 from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.clocks import StatementTime
@@ -395,7 +395,10 @@ def _converted_error(
     """Return an ``error_class`` for an error of Spark's about the composed SQL, with its condition
     and SQLSTATE. The message is without our SQL and names, with a hint if there is one. The caret
     is at the place in the user's text, or at all of it if the place is not known."""
-    place = _place_in_text(spark_error, text) or Span(0, len(text.source))
+    place = _place_in_text(spark_error, text)
+    if place is None and (offset := _offset_of(spark_error, text)) is not None:
+        return _error_near(text, text.offset_near(offset))
+    place = place or Span(0, len(text.source))
     return error_class(
         message_without_sql(spark_error) + _name_hint(spark_error),
         text.source,
@@ -464,11 +467,27 @@ def _place_in_text(error: Any, text: Text) -> Span | None:
             place = text.place(context.startIndex(), max(context.stopIndex(), 0))
             if place is not None:
                 return place
-    if match := _POSITION.search(str(error)):
-        lines = text.sql.split("\n")
-        offset = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
-        return text.place(offset, offset)
-    return None
+    offset = _offset_of(error, text)
+    return None if offset is None else text.place(offset, offset)
+
+
+def _offset_of(error: Any, text: Text) -> int | None:
+    """Return the offset in the composed text at which Spark's parser cannot go on; None if the
+    error does not tell one."""
+    match = _POSITION.search(str(error))
+    if match is None:
+        return None
+    lines = text.sql.split("\n")
+    return sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
+
+
+def _error_near(text: Text, offset: int) -> SqlSyntaxError:
+    """Return the syntax error for an offset in the user's text behind which Spark's parser has
+    stopped, in SQL of our own: its message would name a word that the user has not written."""
+    token = next((token for token in tokenize(text.source) if offset < token.end), None)
+    name = "the end of the statement" if token is None else f"'{token.text}'"
+    span = Span(len(text.source), len(text.source)) if token is None else token.span
+    return SqlSyntaxError(f"Syntax error at or near {name}.", text.source, span.start, span.end)
 
 
 def _java_error(error: Exception) -> WriteError | None:

@@ -23,7 +23,7 @@ from acidsql.sql.parser import parse
 from acidsql.sql.text.frames import is_frame
 from acidsql.sql.text.tokens import Span, tokenize, words
 from acidsql.storage.columns import quoted_path
-from acidsql.storage.spark.catalog_names import SparkRelationKind, relation_kind
+from acidsql.storage.spark.catalog_names import SparkRelationKind, relation_kind, table_provider
 
 _UNSUPPORTED = UnsupportedError.condition
 _TABLE_OPERATION = f"{_UNSUPPORTED}.TABLE_OPERATION"
@@ -118,7 +118,8 @@ class Targets:
                 isinstance(error, PySparkException) or statement in _CHANGES
             )
             if is_ours or is_refused or is_named:
-                return _spark_table_error(target, text, place)
+                provider = table_provider(self._spark, target)
+                return _spark_table_error(target, provider, text, place)
         elif is_ours:
             foreign = self._names.find_foreign(target)
             return (
@@ -199,13 +200,15 @@ def _view_target_error(
     )  # fmt: skip
 
 
-def _spark_table_error(parts: tuple[str, ...], text: str, place: Span) -> SqlError:
-    """Return the error that the target is a table of Spark's; it says how to make an ACID table of
-    its rows."""
-    name = quoted_path(parts)
+def _spark_table_error(
+    parts: tuple[str, ...], provider: str | None, text: str, place: Span
+) -> SqlError:
+    """Return the error that the target is a table of Spark's, of which data source (None: not
+    known); it says how to make an ACID table of its rows."""
+    name, source = quoted_path(parts), f" ({provider.lower()})" if provider else ""
     return UnsupportedError(
-        f"{name} is {SparkRelationKind.TABLE.value}, and this statement needs an ACID table. "
-        f"CREATE TABLE new AS SELECT * FROM {name} makes an ACID table of its rows.",
+        f"{name} is {SparkRelationKind.TABLE.value}{source}, and this statement needs an ACID "
+        f"table. CREATE TABLE new AS SELECT * FROM {name} makes an ACID table of its rows.",
         text, place.start, place.end, condition=_TABLE_OPERATION,
     )  # fmt: skip
 

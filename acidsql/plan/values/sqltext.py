@@ -119,6 +119,17 @@ class Text:
         end = offsets[1] if offsets[1] is not None else offsets[0]
         return Span(offsets[0], max(end, offsets[0]) + 1)
 
+    def offset_near(self, offset: int) -> int:
+        """Return the offset in the user's text of an offset here; if that is in SQL of our own, the
+        offset behind the last copy of the user's text before it, or 0 if there is none."""
+        if (source_offset := self._source_offset(offset)) is not None:
+            return source_offset
+        index = bisect_right(self._map, (offset, len(self.source), 0)) - 1
+        if index < 0:
+            return 0
+        _, source_start, length = self._map[index]
+        return source_start + length
+
     def _copy(self, start: int, end: int) -> None:
         """Append the user's text from ``start`` to ``end`` as it is, and note the copy in the
         map."""

@@ -257,7 +257,11 @@ def _parse_clauses(c: Cursor, draft: _TableDraft) -> Query | None:
                 c.refuse("CLUSTER BY is not supported: use CLUSTERED BY (…) INTO n BUCKETS")
             if c.is_at("SKEWED", "BY"):
                 c.refuse("SKEWED BY is not supported")
-            c.fail("Expected a clause of CREATE TABLE or the end of the statement")
+            if c.is_at("CLONE") or c.is_at("SHALLOW", "CLONE") or c.is_at("DEEP", "CLONE"):
+                c.refuse("CLONE is not supported: CREATE TABLE … AS SELECT * FROM … copies rows")
+            clause_words = [word for words in _CLAUSES for word in words]
+            expected = "Expected a clause of CREATE TABLE or the end of the statement"
+            c.fail(expected, also_expected=clause_words)
         if key[0] in draft.clause_words:
             c.fail(f"Expected one {' '.join(key)} clause", at)
         draft.clause_words.add(key[0])

@@ -8,11 +8,13 @@ end before a word that the statement's grammar allows next.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from acidsql.errors import SqlSyntaxError, UnsupportedError
 from acidsql.sql.parsed.statements import Name
+from acidsql.sql.text.misspelt import meant_word
 from acidsql.sql.text.tokens import Span, Token, TokenKind, match_brackets, words
 
 # After these words an operand must follow, so the next word does not end an expression.
@@ -154,6 +156,11 @@ class Cursor:
         if not self.is_at_end:
             self.fail(f"Expected {expected}")
 
+    def span_of_group(self) -> Span:
+        """Return the span from an opening bracket, which must come next, to its closing bracket,
+        without moving."""
+        return Span(self.token.start, self.tokens[self.partner[self.index]].end)
+
     def skip_brackets(self) -> Span:
         """Take an opening bracket, which must come next, and all tokens up to its closing bracket.
         Return their span."""
@@ -173,14 +180,46 @@ class Cursor:
 
     # ── failing ──────────────────────────────────────────────────────────────────────────────
 
-    def fail(self, expected: str, token: Token | None = None) -> NoReturn:
+    def fail(
+        self, expected: str, token: Token | None = None, also_expected: Iterable[str] = ()
+    ) -> NoReturn:
         """Raise a SqlSyntaxError: the text ``expected`` ("Expected …"), and the token that was
-        found, which is the next one, or ``token``."""
-        token = token or self.token
+        found, which is the next one, or ``token``. If a word here, or the word before it, is a
+        misspelt word of ``expected`` or of ``also_expected``, it is at the caret, and the error
+        says what is meant."""
+        words_here = [*re.findall(r"\b[A-Z]{2,}\b", expected), *also_expected]
+        misspelt = None if token is not None else self._misspelt_word(words_here)
+        hint = "" if misspelt is None else f" Did you mean {misspelt[1]}?"
+        token = token or (self.token if misspelt is None else misspelt[0])
         token_text = (
             "the end of the statement" if token.kind is TokenKind.END else f"'{_short(token.text)}'"
         )
-        raise SqlSyntaxError(f"{expected}, found {token_text}.", self.text, token.start, token.end)
+        raise SqlSyntaxError(
+            f"{expected}, found {token_text}.{hint}", self.text, token.start, token.end
+        )
+
+    def _misspelt_word(self, expected_words: Sequence[str]) -> tuple[Token, str] | None:
+        """Return a token that is one of these words, misspelt, and the word that is meant; None if
+        there is none. Looked at are the next token and the one before it, which may be taken for an
+        alias. At the end of the statement, they are all words beside one of the expected words: an
+        expression may have taken them."""
+        if self.is_at_end:
+            indexes = [
+                index
+                for index in range(self._end)
+                if self.tokens[index - 1 if index else 0].upper in expected_words
+                or self.tokens[index + 1].upper in expected_words
+            ]
+            places = [self.index - 1, *reversed(indexes)]
+        else:
+            places = [self.index, self.index - 1]
+        for index in places:
+            token = self.tokens[index]
+            is_word = token.kind is TokenKind.WORD and index >= 0
+            meant = meant_word(token.upper, expected_words) if is_word else None
+            if meant is not None and (index == self.index or len(meant) > 2):
+                return token, meant
+        return None
 
     def refuse(self, message: str, span: Span | None = None) -> NoReturn:
         """Raise an UnsupportedError with this message, in which the caller names what is not

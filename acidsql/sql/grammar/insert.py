@@ -75,6 +75,12 @@ def _parse_head(c: Cursor) -> tuple[bool, Name | None]:
     ``OVERWRITE [LOCAL] DIRECTORY`` the name is None, and the cursor stays behind OVERWRITE."""
     overwrite = c.accept("OVERWRITE") is not None
     if not overwrite and not c.accept("INTO"):
+        if c.is_at("IGNORE", "INTO") or c.is_at("OR"):
+            c.refuse(
+                f"INSERT {c.token.upper} is not supported: MERGE INTO … WHEN NOT MATCHED THEN "
+                "INSERT … inserts only rows that are not there, and WHEN MATCHED THEN UPDATE … "
+                "updates the others"
+            )
         c.fail("Expected INTO or OVERWRITE")
     if overwrite and (_is_at_directory(c) or (c.is_at("LOCAL") and _is_at_directory(c, 1))):
         return overwrite, None
@@ -253,7 +259,11 @@ def _parse_query(c: Cursor) -> Query:
     """Take the rest of the statement as a query, unread. Raise SqlSyntaxError if no query begins
     here, or if a further INSERT stands in it."""
     if not c.is_at_any(QUERY_STARTS):
-        c.fail("Expected VALUES or a query")
+        if c.is_at("SET") and c.peek().is_name:
+            c.refuse(
+                "INSERT … SET is not supported: INSERT INTO t (a, b) VALUES (1, 2) names columns"
+            )
+        c.fail("Expected VALUES or a query", also_expected=("SELECT", "PARTITION", "REPLACE"))
     begin = c.index
     c.skip_to(*BRANCHES)
     if not c.is_at_end:

@@ -170,6 +170,8 @@ def _parse_assignments(c: Cursor, stops: tuple[str, ...], statement: str) -> tup
 def _parse_assignment(c: Cursor, stops: tuple[str, ...], statement: str) -> Assignment:
     """Parse ``a.b = value`` (or ``==``) up to ``,`` or one of ``stops``; ``a[i] = value`` raises
     UnsupportedError."""
+    if c.is_at("("):
+        c.refuse("SET (a, b) = (…) is not supported: write SET a = …, b = …", c.span_of_group())
     target = c.take_name("the name of a column")
     if c.is_at("["):
         c.refuse(

@@ -369,7 +369,8 @@ def _unreadable_text_error(text: str) -> SqlSyntaxError:
             if match is None:
                 at += text[at] in "rR"
                 noun = "quoted name" if text[at] == "`" else "string"
-                return SqlSyntaxError(f"This {noun} is not closed.", text, at, at + 1)
+                hint = " A quote in a string is written twice ('')." if text[at] == "'" else ""
+                return SqlSyntaxError(f"This {noun} is not closed.{hint}", text, at, at + 1)
             at = match.end()
         elif text.startswith("/*", at):
             end = _comment_end(text, at)

@@ -114,7 +114,8 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
         kind = parse_type(column.type.slice(text))
     except FormatError as error:
         raise AnalysisError(
-            f"The type of column '{column.name}' cannot be used: {error.message}.",
+            f"The type of column '{column.name}' cannot be used: {error.message.rstrip('?')}"
+            f"{'?' if error.message.endswith('?') else '.'}",
             text, column.type.start, column.type.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip

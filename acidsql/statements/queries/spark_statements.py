@@ -5,11 +5,14 @@ A stand-in is a temporary view in the place of a table, over the rows that the s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
+from acidsql.errors import AnalysisError
 from acidsql.plan.analysis import lower
+from acidsql.plan.rows.targets import place_of_name
 from acidsql.plan.standins.foreign import (
     dropped_name,
     nothing_to_drop_error,
@@ -32,6 +35,7 @@ from acidsql.statements.queries.statement_demands import StatementDemands
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import settle
 
+_MISSING_SOURCE = re.compile(r"\[DATA_SOURCE_NOT_FOUND\].* data source: ([\w.-]+)\.")
 # A temporary view keeps its plan: its text names stand-ins, or DataFrames, which are dropped soon.
 _KEPT_PLANS = {"spark.sql.legacy.storeAnalyzedPlanForView": "true"}
 
@@ -134,4 +138,20 @@ class SparkStatements:
 
     def _run_verbatim(self, text: str, args: Args) -> DataFrame:
         spark_args = dict(args) if isinstance(args, Mapping) else list(args or ())
-        return self._spark.sql(text, args=spark_args or None)
+        try:
+            return self._spark.sql(text, args=spark_args or None)
+        except Exception as error:  # Py4J's class is missing where there is no JVM
+            missing_source = _MISSING_SOURCE.search(str(error))
+            if missing_source is None:
+                raise
+            raise _missing_source_error(missing_source[1], text) from None
+
+
+def _missing_source_error(name: str, text: str) -> AnalysisError:
+    """Return the error that Spark has no data source of a name, with a caret at the name."""
+    place = place_of_name((name,), text)
+    return AnalysisError(
+        f"Spark has no data source '{name}' here. CREATE TABLE without USING makes an ACID table.",
+        text, place.start, place.end,
+        condition="DATA_SOURCE_NOT_FOUND", sqlstate="42K02",
+    )  # fmt: skip

@@ -33,6 +33,16 @@ def table_names(spark: SparkSession, database: str) -> list[str]:
     return [row.tableName for row in spark.sql(f"SHOW TABLES IN {quote(database)}").collect()]
 
 
+def table_provider(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
+    """Return the data source of a table of Spark's, such as ``parquet``; None if Spark does not
+    tell it."""
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted_path(parts)}").collect()
+    except PySparkException:
+        return None
+    return next((row.data_type for row in rows if row.col_name == "Provider"), None)
+
+
 class SparkRelationKind(Enum):
     """The kinds of relations in Spark's own catalog."""
 
