@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.orc as orc
@@ -350,3 +351,18 @@ def test_a_compaction_tells_how_many_bytes_it_reads(acid):
     acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
     shown = acid.sql("SHOW COMPACTIONS t").first()
     assert OVER_HIVE or f"read {expected}" in str(shown)  # Hive keeps no word about a success
+
+
+def test_files_that_lie_deeper_are_in_explain_and_in_statistics(mm):
+    """Hive's UNION ALL writes such files."""
+    mm.sql("INSERT INTO t VALUES (1, 'a')")
+    delta = Path(mm.warehouse) / "t/delta_0000001_0000001_0000"
+    deeper = delta / "HIVE_UNION_SUBDIR_1"
+    deeper.mkdir()
+    shutil.copy(delta / "000000_0", deeper)
+    assert table(mm) == [(1, "a"), (1, "a")]
+    plan = mm.sql("EXPLAIN SELECT * FROM t").first()[0]
+    assert "delta_0000001_0000001_0000/HIVE_UNION_SUBDIR_1: 1 file" in plan
+    mm.sql("ANALYZE TABLE t COMPUTE STATISTICS NOSCAN")
+    size = (delta / "000000_0").stat().st_size
+    assert f"{2 * size} bytes" in str(mm.last)

@@ -109,6 +109,11 @@ def test_one_file_and_a_pattern(t, incoming):
     assert not list(incoming.glob("part-*.orc"))
 
 
+def test_a_directory_that_alone_fits_a_pattern_counts_as_its_files(t, incoming):
+    t.sql(f"LOAD DATA LOCAL INPATH '{incoming.parent}/{incoming.name[:-1]}*' INTO TABLE t")
+    assert len(table(t)) == 3
+
+
 def test_overwrite_replaces(t, incoming):
     t.sql("INSERT INTO t VALUES (9, 'old')")
     t.sql(f"LOAD DATA INPATH '{incoming}' OVERWRITE INTO TABLE t")

@@ -124,6 +124,20 @@ def test_a_spark_statement_spans_the_text_without_comments_and_semicolon(read: R
     assert statement.span.slice(text) == "SELECT 1"
 
 
+@pytest.mark.parametrize("source", ["(SELECT 1)", "(SELECT 1) UNION SELECT 2", "(VALUES (1))"])
+def test_a_query_in_brackets_may_follow_a_table_that_is_called_table(
+    source: str, read: Read
+) -> None:
+    def is_ours(parts: tuple[str, ...]) -> bool:
+        return parts == ("table",)
+
+    for text, name in ((f"INSERT INTO table {source}", "table"), ("INSERT INTO TABLE t {}", None)):
+        statement = read(text.format(source), is_ours=is_ours)
+        assert isinstance(statement, Insert) == (name is not None)
+        if isinstance(statement, Insert):
+            assert statement.target.parts == ("table",) and isinstance(statement.source, Query)
+
+
 def test_values_are_rows_of_slices(read: Read) -> None:
     text = "INSERT INTO t VALUES (f(1, 2), default), (NULL, (SELECT 1))"
     statement = read(text)

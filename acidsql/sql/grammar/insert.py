@@ -100,11 +100,12 @@ def _is_at_directory(c: Cursor, ahead: int = 0) -> bool:
 
 def _is_table_keyword(c: Cursor) -> bool:
     """Whether the next word, TABLE, is the keyword, and not the name of the table as in ``INSERT
-    INTO table VALUES …``: a name follows. Before a word such as VALUES or BY, and before a token
-    that is no name, such as a bracket, it is the keyword only if a query begins behind that token;
-    before PARTITION it always is."""
+    INTO table VALUES …``: a name follows. Before a word such as VALUES or BY, it is the keyword
+    only if a query begins behind that word; before PARTITION it always is."""
     following = c.peek()
-    if following.upper in _HEAD_ENDS or not following.is_name:
+    if not following.is_name:
+        return False
+    if following.upper in _HEAD_ENDS:
         return c.peek(2).upper in QUERY_STARTS - {"("} or following.upper == "PARTITION"
     return True
 

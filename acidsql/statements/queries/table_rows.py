@@ -152,8 +152,9 @@ class TableRows:
         self._catalog.refuse_dropped_partitions(table, partitions)
         fs = filesystem_for(table.location)
         listings = list_table(
-            fs, table.location, partitions, write_ids, snapshot.valid_txns, history_is_kept=True
-        )
+            fs, table.location, partitions, write_ids, snapshot.valid_txns,
+            plain=table.is_insert_only, history_is_kept=True,
+        )  # fmt: skip
         if is_old:
             self.travel.require_files_kept(table, write_ids)
         return listings, write_ids

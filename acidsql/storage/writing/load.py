@@ -65,7 +65,7 @@ def find_files(path: str) -> list[Entry]:
 
     Only the last part of the path may be a pattern; it is none if a file or directory has exactly
     this name. Empty files are left out, and hidden ones (for example ``_SUCCESS``) unless the path
-    names one exactly. A directory counts as its files only if the path names it exactly.
+    names one exactly. A directory counts as its files if it is the only match, as in Hive.
 
     Raises:
         FormatError: There are no files, or there are directories among them.
@@ -78,7 +78,7 @@ def find_files(path: str) -> list[Entry]:
             e for e in siblings if not is_hidden(e.name) and fnmatch.fnmatchcase(e.name, name)
         ]
     if len(matches) == 1 and matches[0].is_dir:
-        children = filesystem_for(path).list_if_there(path)
+        children = filesystem_for(path).list_if_there(matches[0].path)
         matches = [entry for entry in children if not is_hidden(entry.name)]
     for entry in matches:
         if entry.is_dir:
