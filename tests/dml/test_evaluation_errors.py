@@ -86,6 +86,7 @@ def test_an_error_of_sparks_own_text_stays_sparks(t, spark):
 def context(text, start, stop, summary):
     """A query context as Spark Connect gives it."""
     return SimpleNamespace(
+        _q=SimpleNamespace(fragment=text[start : stop + 1]),
         contextType=lambda: QueryContextType.SQL,
         startIndex=lambda: start,
         stopIndex=lambda: stop,

@@ -58,8 +58,9 @@ def _composed_text(context: Any, start: int, stop: int) -> Text | None:
     session with a JVM tells; over Spark Connect, by the fragment and the line around it."""
     with _guard:
         newest_first = list(reversed(_texts.values()))
-        java_context = getattr(context, "_q", None)
-        if java_context is not None:
+        # Over Spark Connect this is a message, which has no whole text.
+        java_context: Any = getattr(context, "_q", None)
+        if hasattr(java_context, "sqlText"):
             whole = java_context.sqlText()
             return _texts.get(str(whole.get())) if whole.isDefined() else None
     line = next(iter(context.summary().splitlines()[1:2]), "").removeprefix(_CUT)
