@@ -14,7 +14,6 @@ from acidsql.suggestions import names_sentence
 
 # Spark's condition for fields that cannot be assigned, or not together.
 NO_FIELD = "DATATYPE_MISMATCH.INVALID_ROW_LEVEL_OPERATION_ASSIGNMENTS"
-_LISTED = 20  # columns that an error lists
 
 
 @dataclass(frozen=True, slots=True)
