@@ -58,10 +58,10 @@ MISTAKES = [
     ("SET acidsql.lock.pol.interval = 1s", "UNKNOWN_SETTING", None, "'acidsql.lock.poll.interval'"),
     # ── names ────────────────────────────────────────────────────────────────────────────────
     ("DELETE FROM plane WHERE id = 1", "TABLE_OR_VIEW_NOT_FOUND", "plane", "mean `planes`?"),
-    ("UPDATE planes SET seat = 1", NO_COLUMN, "seat", "Did you mean 'seats'?"),
+    ("UPDATE planes SET seat = 1", NO_COLUMN, "seat", "`id`, `name`, `seats`"),
     ("UPDATE planes SET seats = seat + 1", NO_COLUMN, "seat", "`seats`"),
     ("DELETE FROM planes WHERE idd = 1", NO_COLUMN, "idd", "`id`"),
-    ("INSERT INTO planes (id, nam) VALUES (1, 'a')", NO_COLUMN, "nam", "Did you mean 'name'?"),
+    ("INSERT INTO planes (id, nam) VALUES (1, 'a')", NO_COLUMN, "nam", "`id`, `name`, `seats`"),
     ("SELECT idd FROM planes", NO_COLUMN, "idd", "`id`"),
     ("SELECT select FROM planes", NO_COLUMN, "select", "`seats`"),
     ("DELETE FROM tv WHERE id = 1", "EXPECT_TABLE_NOT_VIEW", "tv", "`tv` is a temporary view"),
