@@ -36,7 +36,7 @@ from acidsql.acid.paths import is_within
 from acidsql.acid.state import acid_state
 from acidsql.acid.table import Table, TableName
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import is_known
+from acidsql.compaction.decision import has_partition
 from acidsql.compaction.dropped import delete_dropped, drop_temporary
 from acidsql.compaction.kept_history import (
     FileSizes,
@@ -244,7 +244,7 @@ class Cleaner:
                 fs, f"{table.location}/{entry.partition or ''}".rstrip("/")
             )
         except FileNotFoundError:
-            if is_known(self._metastore, table, entry.partition):
+            if has_partition(self._metastore, table, entry.partition):
                 raise
             return []  # the partition was dropped
         try:

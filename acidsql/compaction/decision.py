@@ -201,7 +201,7 @@ def pool_of(table: Table, requested: str | None = None) -> str | None:
     return pool.lower() if pool else None
 
 
-def is_known(metastore: Metastore, table: Table, partition: str | None) -> bool:
+def has_partition(metastore: Metastore, table: Table, partition: str | None) -> bool:
     """Whether the catalog still has a partition; True for an unpartitioned table. Lists the table's
     partitions."""
     if not table.partition_columns:

@@ -19,7 +19,7 @@ from acidsql.compaction.decision import (
     DirectorySizes,
     decide,
     has_failed_too_often,
-    is_known,
+    has_partition,
     is_left_alone,
     may_tier,
     pool_of,
@@ -142,7 +142,7 @@ class Initiator:
         try:
             decision = self._decision(table, candidate)
         except (AcidSqlError, OSError) as error:
-            if not is_known(self._metastore, table, candidate.partition):
+            if not has_partition(self._metastore, table, candidate.partition):
                 return None  # dropped meanwhile
             self._metastore.did_not_initiate(
                 self._request(table, candidate, CompactionType.MAJOR, ""), str(error)

@@ -21,7 +21,7 @@ from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import CompactorWriteIdList
-from acidsql.compaction.decision import compaction_table, is_known, max_remaining_deltas
+from acidsql.compaction.decision import compaction_table, has_partition, max_remaining_deltas
 from acidsql.errors import AcidSqlError, TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
 from acidsql.metastore.foreign import acid_table
@@ -168,7 +168,7 @@ class Worker:
             # A commit would make directories visible that this compaction may have published.
             abort_quietly(txn, str(error))
             if self.is_stopped or isinstance(error, KeyboardInterrupt):
-                self._metastore.give_back(entry.id, txn.id)
+                self._metastore.queue_again(entry.id, txn.id)
             else:
                 _log.warning("Compaction %d failed: %s", entry.id, error)
                 self._metastore.mark_failed(entry.id, txn.id, str(error) or type(error).__name__)
@@ -335,7 +335,7 @@ class Worker:
         if table is None:
             self._metastore.mark_refused(entry.id, txn.id, f"There is no table {name} any more.")
             return None
-        if not is_known(self._metastore, table, entry.partition):
+        if not has_partition(self._metastore, table, entry.partition):
             reason = f"{name} has no partition {entry.partition} any more."
             self._metastore.mark_refused(entry.id, txn.id, reason)
             return None

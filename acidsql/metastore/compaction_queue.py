@@ -273,7 +273,7 @@ class CompactionQueue(Protocol):
         to compact. *Idempotent*: nothing happens if the entry is gone or belongs to another
         transaction now."""
 
-    def give_back(self, compaction_id: int, txn_id: int) -> None:
+    def queue_again(self, compaction_id: int, txn_id: int) -> None:
         """Queue a WORKING entry of this transaction again, because its worker was stopped; a
         metastore that cannot do so marks it as REFUSED, and queues a copy under a new number.
         Nothing happens if the entry is gone or belongs to another transaction now. The transaction

@@ -226,11 +226,13 @@ def author_text(author: _Author) -> str:
     """
     if author.txn_id is None:
         return "Another program"
-    doing = f" (statement: {brief(author.agent_info)})" if author.agent_info.strip() else ""
+    doing = (
+        f" (statement: {short_statement(author.agent_info)})" if author.agent_info.strip() else ""
+    )
     return f"Transaction {author.txn_id} of user {author.user} on host {author.host}{doing}"
 
 
-def brief(statement: str) -> str:
+def short_statement(statement: str) -> str:
     """Return a statement on one line, with single blanks, and cut to its first 200 characters and …
     if it is longer. White space alone gives ""."""
     line = " ".join(statement.split())

@@ -145,7 +145,7 @@ def renamed_sink(
 ) -> str:
     """Return the text of a sink after one of its tables was renamed: ``new_name`` in the place of
     ``table``. The sink must list its tables. For ``identity`` see ``joint_sink``."""
-    tables = tables_of(sink)
+    tables = sink_tables(sink)
     return joint_sink([new_name if name == table else name for name in tables], identity)
 
 
@@ -155,7 +155,7 @@ def may_write_to(sink: str, table: TableName) -> bool:
     return _MANY in sink or str(table) in sink.split(_BETWEEN)
 
 
-def tables_of(sink: str) -> list[TableName]:
+def sink_tables(sink: str) -> list[TableName]:
     """Return the names of the tables that a sink's text lists. The list is empty if the sink is ""
     (no table), or a hash, because the names were too long (``joint_sink``)."""
     if not sink or _MANY in sink:

@@ -183,13 +183,14 @@ def _target_locks(
     return _components(name, kind, operations, possible_partitions)
 
 
-def _change_lock_type(merge_inserts: bool, settings: Settings) -> LockType:
+def _change_lock_type(is_merge_with_insert: bool, settings: Settings) -> LockType:
     """Return the lock type of a statement that changes rows: SHARED_WRITE with
     ``hive.txn.xlock.write=false``, or if conflicts are found by row and the statement is neither
-    INSERT … REPLACE nor a MERGE with an INSERT clause (``merge_inserts``); else EXCL_WRITE."""
+    INSERT … REPLACE nor a MERGE with an INSERT clause (``is_merge_with_insert``); else
+    EXCL_WRITE."""
     # Two MERGEs may both find a key missing and both insert it. Conflicts by row are found by
     # delete events, and an insert has none.
-    if settings.xlock_write and (merge_inserts or not settings.conflicts_by_row):
+    if settings.xlock_write and (is_merge_with_insert or not settings.conflicts_by_row):
         return LockType.EXCL_WRITE
     return LockType.SHARED_WRITE
 

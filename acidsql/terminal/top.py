@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState
-from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.conflict_rules import short_statement
 from acidsql.metastore.interface import LockInfo, LockState, Metastore, TxnInfo, TxnState
 from acidsql.txn.locks import lock_object_name
 
@@ -88,7 +88,7 @@ def _transaction_section(
                 _id_list_text(waits[txn.txn_id]) or ("a lock" if txn.txn_id in waiting else ""),
                 _id_list_text(holds_up[txn.txn_id]),
                 f"{txn.user}@{txn.host}",
-                brief(txn.agent_info),
+                short_statement(txn.agent_info),
             ),
         )
         for txn in open_txns
@@ -160,7 +160,7 @@ def _compaction_section(
                 ),
                 _last_sign_text(compaction, signs, now_ms),
                 compaction.worker_id or "",
-                brief(compaction.message or ""),
+                short_statement(compaction.message or ""),
             ),
         )
         for compaction in (*queue, *ended)

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from acidsql.acid.table import TableName
 from acidsql.errors import AcidSqlError, LockTimeoutError
-from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.conflict_rules import short_statement
 from acidsql.metastore.interface import (
     LockComponent,
     LockInfo,
@@ -79,7 +79,7 @@ class _Request:
     @property
     def waiter(self) -> str:
         """The transaction in words: ``Transaction 12 (UPDATE t SET a = 1)``."""
-        statement = brief(self.agent_info or "")
+        statement = short_statement(self.agent_info or "")
         return f"Transaction {self.txn_id}" + (f" ({statement})" if statement else "")
 
 
@@ -200,7 +200,7 @@ def describe_lock(lock: LockInfo) -> str:
     statement, cut to be short. Left out is what the store does not know."""
     has = "holds" if lock.state is LockState.ACQUIRED else "itself waits, earlier, for"
     where = lock_object_name(lock.database, lock.table, lock.partition)
-    statement = brief(lock.agent_info)
+    statement = short_statement(lock.agent_info)
     doing = f" (statement: {statement})" if statement else ""
     since = f" since {moment_text(lock.acquired_at_ms)}" if lock.acquired_at_ms else ""
     return (

@@ -165,7 +165,7 @@ def test_a_worker_that_dies_before_its_commit_changes_no_row(both, monkeypatch, 
         raise Died
 
     monkeypatch.setattr(CompactionRun, "publish", publish)
-    for name in ("mark_failed", "give_back", "abort_txn"):
+    for name in ("mark_failed", "queue_again", "abort_txn"):
         monkeypatch.setattr(dying.metastore, name, lambda *_, **__: None)
     with pytest.raises(Died):
         worker.run_next()

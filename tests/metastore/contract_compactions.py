@@ -248,7 +248,7 @@ class CompactionContract:
         txn, _ = take(store)
         store.begin_compaction(number, txn, 1)
         store.lock(txn, [shared_read()])
-        store.give_back(number, txn)
+        store.queue_again(number, txn)
         other, taken = take(store)
         store.begin_compaction(taken.id, other, 1)
         for lost in (number, 99):
@@ -304,7 +304,7 @@ class CompactionContract:
         another.begin_compaction(taken.id, other, 1)
         for end in (store.mark_failed, store.mark_refused):
             end(number, txn, "late")
-        store.give_back(number, txn)
+        store.queue_again(number, txn)
         assert (shown(store, taken.id).txn_id, state(store, taken.id)) == (other, WORKING)
         assert not store.has_work()
         another.commit_txn(other, Commit(compacted=Compacted(taken.id, 1, "")))
@@ -320,12 +320,12 @@ class CompactionContract:
         for end in (store.mark_failed, store.mark_refused):
             end(number, txn, "late")
             end(99, txn, "nothing")
-        store.give_back(number, txn)
+        store.queue_again(number, txn)
         assert shown(store, number) == taken
         store.commit_txn(other, Commit(compacted=Compacted(number, 1, "")))
         for end in (store.mark_failed, store.mark_refused):
             end(number, other, "late")
-        store.give_back(number, other)
+        store.queue_again(number, other)
         assert state(store, number) is READY
 
     @needs("can_work")
@@ -334,7 +334,7 @@ class CompactionContract:
         txn, before = take(store, pool="night")
         store.begin_compaction(number, txn, 1)
         for _ in range(2):
-            store.give_back(number, txn)
+            store.queue_again(number, txn)
         store.abort_txn(txn)
         _, taken = take(store, pool="night")
         for what in ("table", "partition", "type", "pool", "buckets", "properties", "order_by"):
@@ -347,7 +347,7 @@ class CompactionContract:
         before = shown(store, number)
         txn, _ = take(store, pool="night")
         for _ in range(2):
-            store.give_back(number, txn)
+            store.queue_again(number, txn)
             assert shown(store, number) == before
 
     @needs("can_work")
@@ -361,7 +361,7 @@ class CompactionContract:
             store.note_progress(first, other, "not its own")
             store.note_progress(99, txn, "of nothing")
             assert shown(store, first).progress == told
-        store.give_back(first, txn)
+        store.queue_again(first, txn)
         txn, again = take(store)
         assert shown(store, again.id).progress is again.progress is None
         store.begin_compaction(again.id, txn, 1)

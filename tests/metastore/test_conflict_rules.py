@@ -123,8 +123,8 @@ def test_the_error_names_the_first_conflict(conflicts, says):
 
 
 def test_a_statement_of_any_length_is_told_in_one_line():
-    assert conflict_rules.brief("UPDATE t\n  SET a = 1\n") == "UPDATE t SET a = 1"
-    assert len(conflict_rules.brief("x" * 10_000)) < 300
+    assert conflict_rules.short_statement("UPDATE t\n  SET a = 1\n") == "UPDATE t SET a = 1"
+    assert len(conflict_rules.short_statement("x" * 10_000)) < 300
 
 
 def test_only_what_is_recorded_can_conflict():

@@ -155,7 +155,7 @@ class EmbeddedCompactions:
                 now_ms = self._store.now_ms(connection)
                 compaction_rows.end(connection, row, state, now_ms, message)
 
-    def give_back(self, compaction_id: int, txn_id: int) -> None:
+    def queue_again(self, compaction_id: int, txn_id: int) -> None:
         """Make an entry that is WORKING for this transaction INITIATED again, in its old place of
         the queue. Any other entry stays as it is. The transaction stays open."""
         with self._store.write() as connection:

@@ -136,7 +136,7 @@ class HiveMetastore:
         self.note_progress = parts.workers.note_progress
         self.mark_failed = parts.workers.mark_failed
         self.mark_refused = parts.workers.mark_refused
-        self.give_back = parts.workers.give_back
+        self.queue_again = parts.workers.queue_again
         self.revoke = parts.workers.revoke
         self.compactions = parts.compactions.compactions
         self.abort_compactions = parts.compactions.abort_compactions

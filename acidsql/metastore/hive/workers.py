@@ -118,7 +118,7 @@ class HiveWorkers:
         raw.workerId = worker_id
         self._taken_entries[raw.id] = raw
         if not self._is_for_acidsql(raw):  # it became the oldest one in the meantime
-            self.give_back(raw.id, txn_id)
+            self.queue_again(raw.id, txn_id)
             return None
         return CompactionInfo(
             id=raw.id,
@@ -201,7 +201,7 @@ class HiveWorkers:
             for entry_there in self._compactions.raw_entries(id=compaction_id)
         )
 
-    def give_back(self, compaction_id: int, txn_id: int) -> None:
+    def queue_again(self, compaction_id: int, txn_id: int) -> None:
         """Mark an entry that this worker has taken and does not finish as REFUSED, and queue a copy
         under a new number, as the server cannot queue an entry again. Nothing happens if another
         worker has it now, or if acidsql does not know its type: then the server queues it again

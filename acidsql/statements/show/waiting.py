@@ -19,7 +19,7 @@ from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.errors import AcidSqlError
 from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.foreign import acid_table
-from acidsql.metastore.streams import StreamEntry, may_write_to, tables_of
+from acidsql.metastore.streams import StreamEntry, may_write_to, sink_tables
 from acidsql.plan.standins.query import StandIn, view_name
 from acidsql.statements.context.family import Context
 from acidsql.statements.queries.table_rows import TableRows
@@ -121,7 +121,7 @@ class WaitingRecords:
         the metastore; one without a sink means none. {} if the metastore keeps no such tables."""
         if not self._metastore.abilities.keeps_state_tables:
             return {}
-        targets_of_sinks = [tables_of(entry.batch.sink) for entry in entries if entry.batch.sink]
+        targets_of_sinks = [sink_tables(entry.batch.sink) for entry in entries if entry.batch.sink]
         targets = {target for tables in targets_of_sinks for target in tables}
         if not all(targets_of_sinks):
             table_names = set(all_tables(self._metastore))

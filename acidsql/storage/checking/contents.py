@@ -464,9 +464,7 @@ class _Rows:
                     f"{event.KEY_INDEX_KEY} says that a stripe ends with {row_id_text(promised)}"
                 )
                 message = f"{promise}, and it ends with {{}}."
-                condition = (
-                    "FOOTER_CONTRADICTS_CONTENTS" if self._is_sorted else "WRONG_KEY_INDEX"
-                )
+                condition = "FOOTER_CONTRADICTS_CONTENTS" if self._is_sorted else "WRONG_KEY_INDEX"
                 self._noted.note(condition, wrong, keys, message)
 
     @property

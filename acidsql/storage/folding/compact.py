@@ -42,7 +42,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.reading.events.orc_reader import row_count
 from acidsql.storage.spark.session.task import current_task
 from acidsql.storage.spark.session.worker_process import spare_later_tasks
-from acidsql.storage.tables.parquet import parquet_of
+from acidsql.storage.tables.parquet import parquet_compression
 from acidsql.storage.writing.placing import NewDirectory, fill_staged_directory, place_objects
 from acidsql.storage.writing.publish import discard, empty_file, final_names
 
@@ -78,7 +78,7 @@ class CompactionRun:
             row=RowSchema.from_fields((column.name, column.type) for column in table.columns),
             orc=OrcOptions.from_properties(table.properties),
             insert_only=table.is_insert_only,
-            parquet=parquet_of(table),
+            parquet=parquet_compression(table),
         )
         self.records: list[Record] = []
         self.phase, self.folded = "merge", 0

@@ -63,7 +63,7 @@ def compression_of(properties: Mapping[str, str]) -> str:
     return _COMPRESSIONS[0]
 
 
-def parquet_of(table: Table) -> str | None:
+def parquet_compression(table: Table) -> str | None:
     """Return the compression of a table's Parquet files; None for a table of another format. Raises
     SettingError.
     """

@@ -26,7 +26,7 @@ from acidsql.storage.orc.row_schema import RowSchema
 from acidsql.storage.spark.few_rows import collect_events_if_few
 from acidsql.storage.spark.literal_rows import collect_rows, plain_rows
 from acidsql.storage.spark.session.jvm import SEND_NOTHING, changed_conf, is_too_large_to_send
-from acidsql.storage.tables.parquet import parquet_of
+from acidsql.storage.tables.parquet import parquet_compression
 from acidsql.storage.writing import load
 from acidsql.storage.writing.job import write_events, write_rows
 from acidsql.storage.writing.load import SourceFile
@@ -300,7 +300,7 @@ def write_spec(
         is_bucketed=table.is_bucketed,
         orc=OrcOptions.from_properties(table.properties),
         insert_only=table.is_insert_only,
-        parquet=parquet_of(table),
+        parquet=parquet_compression(table),
         notes_replaced=notes_replaced,
     )
 

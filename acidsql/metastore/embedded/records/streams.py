@@ -21,7 +21,7 @@ from acidsql.metastore.streams import (
     joint_sink,
     renamed_sink,
     sink_of_identities,
-    tables_of,
+    sink_tables,
 )
 
 S = STREAMS.c
@@ -154,7 +154,7 @@ def _entries_with_table(connection: Connection, table: TableName) -> list[tuple[
     """Return the (application, sink) of each entry whose sink names a table."""
     query = select(S.TXN_APP_ID, S.SINK).where(S.SINK.contains(table.key, autoescape=True))
     pairs = ((app_id, sink) for app_id, sink in connection.execute(query))
-    return [(app_id, sink) for app_id, sink in pairs if table in tables_of(sink)]
+    return [(app_id, sink) for app_id, sink in pairs if table in sink_tables(sink)]
 
 
 def _update_entry(
@@ -169,7 +169,7 @@ def _update_entry(
 def _is_of_sink(connection: Connection, app_id: str, sink: str) -> ColumnElement[bool]:
     """Make the condition that an entry is of this application and sink, also if the sink's tables
     had names too long to be listed when the entry was written."""
-    sinks, tables = [sink], tables_of(sink)
+    sinks, tables = [sink], sink_tables(sink)
     if len(tables) > 1:
         sinks.append(sink_of_identities(rows.identity(connection, table) for table in tables))
     return and_(S.TXN_APP_ID == app_id, S.SINK.in_(sinks))

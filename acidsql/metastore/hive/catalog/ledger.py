@@ -38,7 +38,7 @@ from acidsql.metastore.streams import (
     StreamEntry,
     joint_sink,
     sink_of_identities,
-    tables_of,
+    sink_tables,
 )
 
 DATABASE = "acidsql_streams"
@@ -115,7 +115,7 @@ class HiveLedger:
         """Return where an entry is or will be: in the view whose name is a hash of the application
         and the tables' identities. If the sink names no tables, or one of them is missing, the
         sink's text takes the place of the identities."""
-        tables = tables_of(sink)
+        tables = sink_tables(sink)
         raws = map(self._raw_tables.find, tables)
         identity = joint_identity(None if raw is None else convert.identity(raw) for raw in raws)
         subject = identity or sink
@@ -181,7 +181,7 @@ class HiveLedger:
         ]
         ours = [pair for pair in raws_and_entries if app_id in (None, pair[1].batch.app_id)]
         identities = self._identities_of(
-            {name for _, entry in ours for name in tables_of(entry.batch.sink)}
+            {name for _, entry in ours for name in sink_tables(entry.batch.sink)}
         )
         tables = cache(self._tables_by_identity)  # asked once, and only if a table has moved
         noted = []
@@ -191,7 +191,7 @@ class HiveLedger:
             sink: str | None = entry.batch.sink
             if (
                 identity
-                and joint_identity(map(identities.get, tables_of(entry.batch.sink))) != identity
+                and joint_identity(map(identities.get, sink_tables(entry.batch.sink))) != identity
             ):
                 sink = _sink_now(identity, tables())
             now = entry if sink is None else replace(entry, batch=replace(entry.batch, sink=sink))

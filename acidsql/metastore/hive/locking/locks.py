@@ -15,7 +15,7 @@ from hashlib import sha256
 from typing import Any
 
 from acidsql.errors import TxnAbortedError, TxnError
-from acidsql.metastore.conflict_rules import brief
+from acidsql.metastore.conflict_rules import short_statement
 from acidsql.metastore.hive.locking.numbers import HiveNumbers
 from acidsql.metastore.hive.wire import hive3
 from acidsql.metastore.hive.wire.idl import hive
@@ -252,7 +252,9 @@ def worker_text(batch: Batch) -> str:
 def _agent(own: OwnTxn) -> str:
     """The statement as a lock may have it, after acidsql's mark and the run of a stream: short, at
     most 128 characters, and others than ASCII as ``?``."""
-    text = f"{_OURS}{own.works_for}{brief(own.agent_info)}".encode("ascii", "replace").decode()
+    text = f"{_OURS}{own.works_for}{short_statement(own.agent_info)}".encode(
+        "ascii", "replace"
+    ).decode()
     return text[:_AGENT_MAX]
 
 
