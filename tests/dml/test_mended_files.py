@@ -174,6 +174,29 @@ def test_a_table_whose_rows_are_all_deleted_gets_an_empty_base(acid):
     assert len(files_of(acid, "base_")) == 1
 
 
+def write_with_nanoseconds(path):
+    """Write a file of insert events again, as another writer does, each ``at`` a nanosecond after a
+    second."""
+    events = pyarrow.orc.read_table(path)
+    row = events.column("row").combine_chunks()
+    moment = pa.repeat(pa.scalar(1_600_000_000_000_000_001, pa.timestamp("ns")), len(row))
+    fields = {name: row.field(name) for name in row.type.names} | {"at": moment}
+    row = pa.StructArray.from_arrays(list(fields.values()), list(fields))
+    pyarrow.orc.write_table(events.set_column(5, "row", row), path)
+
+
+def test_timestamps_finer_than_a_microsecond_are_refused_and_not_cut(acid):
+    create(acid)
+    write_with_nanoseconds(files_of(acid, "delta_")[0])
+    expected = rows_with_ids(acid)
+    put_deletes_of_all_buckets_into_one_file(acid)
+    before = directories(acid)
+    with pytest.raises(AcidSqlError, match="finer than a microsecond"):
+        compact(acid, "major")
+    assert directories(acid) == before
+    assert rows_with_ids(acid) == expected
+
+
 def test_a_bucketed_table_s_file_under_a_wrong_name_is_left_as_it_is(acid):
     create(acid, "CLUSTERED BY (id) INTO 3 BUCKETS")
     expected = rows_with_ids(acid)

@@ -6,7 +6,8 @@ wherever the event is. Trino breaks the second rule: in a table without buckets,
 delete events of all bucket ids into one file. Hive cannot read such a table at all.
 
 So the live rows are read as a query reads them, and written into a base by the bucket ids and in
-the order of their row ids. All readers can read the base.
+the order of their row ids. All readers can read the base. What a query would cut, a timestamp finer
+than a microsecond, is refused, as by a fold.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def mend(spark: SparkSession, plan: CompactionPlan, spec: FoldSpec) -> list[Reco
         FormatError, UnsupportedError, WriteError: A file is damaged, or cannot be written; the
             error may come as Spark's own.
     """
-    rows = scan(spark, Scan(plan.table, [plan.listing], plan.write_ids))
+    rows = scan(spark, Scan(plan.table, [plan.listing], plan.write_ids, exact=True))
     row_id = (WRITE_ID, BUCKET_PROPERTY, ROW_ID)
     columns = [quote(column.name) for column in plan.table.columns]
     by_bucket = jvm.select(rows, f"{_BUCKET_ID} AS {BUCKET}", *row_id, *columns)

@@ -32,6 +32,7 @@ def python_rows(
     *,
     of_file: Sequence[str] = (),
     may_change: bool = False,
+    exact: bool = False,
 ) -> DataFrame:
     """Return rows that Python tasks read, lazily: ``KEYS`` (row id and partition directory), the
     table's data columns as the user sees them, then those of ``of_file``. If a file is not local,
@@ -44,6 +45,7 @@ def python_rows(
         of_file: The columns about a row's file to add: only ``PATH``, the file's URL.
         may_change: Others may overwrite the files: they are not a transactional table's. Then the
             rows do not count as repeatable.
+        exact: The tasks refuse timestamps finer than a microsecond (``read_file``).
     """
     schema = flat_schema(table)
     names = [column.name for column in table.columns]
@@ -55,7 +57,7 @@ def python_rows(
     )
     if not all(is_local(read.file) for read in reads):
         give_thread_store_settings(spark)
-    read = _read_function(dealt, schema, names, with_path=PATH in of_file)
+    read = _read_function(dealt, schema, names, with_path=PATH in of_file, exact=exact)
     if not may_change:
         read.__name__ = READER
     tasks = _tasks(spark, len(reads), sum(read.size for read in reads))
@@ -113,7 +115,12 @@ def select_shown_columns(
 
 
 def _read_function(
-    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool
+    reads: Sequence[FileRead],
+    schema: RowSchema,
+    names: Sequence[str],
+    *,
+    with_path: bool,
+    exact: bool,
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return the function of the Python tasks: numbers of files → the visible rows of these files,
     as ``read_for_query`` gives them. A task also makes later tasks of its worker cheaper.
@@ -122,6 +129,6 @@ def _read_function(
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_later_tasks()
         own_reads = [reads[number] for batch in batches for number in batch.column(0).to_pylist()]
-        yield from read_for_query(own_reads, schema, names, with_path=with_path)
+        yield from read_for_query(own_reads, schema, names, with_path=with_path, exact=exact)
 
     return run

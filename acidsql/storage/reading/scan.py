@@ -99,6 +99,8 @@ class Scan:
         virtual: The virtual columns that matter.
         with_deleted: Show deleted rows, too. The write id in the ``row__id`` of a deleted row is
             the one under which it was deleted, as in Hive.
+        exact: The rows will be written again. Reading refuses timestamps finer than a microsecond,
+            which a DataFrame would cut.
     """
 
     table: Table
@@ -108,6 +110,7 @@ class Scan:
     is_fast: bool = True
     virtual: Collection[str] = ()
     with_deleted: bool = False
+    exact: bool = False
 
     @property
     def numbers(self) -> dict[str, int]:
@@ -148,8 +151,10 @@ def scan(spark: SparkSession, request: Scan, few: int = 0) -> DataFrame:
     Raises:
         SnapshotTooOldError: A file is gone.
         FormatError: A file is damaged.
+        UnsupportedError: With ``exact``, when the rows are read: a timestamp is finer than a
+            microsecond.
     """
-    zone_offset_micros = _zone_offset(spark, request.table)
+    zone_offset_micros = _zone_offset(spark, request)
     vectors = None
     if request.is_fast and not request.with_deleted:
         vectors = deletion_vectors(request.listings, request.write_ids, request.numbers)
@@ -249,16 +254,18 @@ def insert_events(spark: SparkSession, request: Scan) -> DataFrame | None:
     The columns are ``KEYS``, PARTITION_NUMBER, the table's columns, its partition columns and the
     virtual columns of the row's file.
     """
-    parts = _insert_events_by_reader(spark, request, _zone_offset(spark, request.table))
+    parts = _insert_events_by_reader(spark, request, _zone_offset(spark, request))
     return _union(parts) if parts else None
 
 
-def _zone_offset(spark: SparkSession, table: Table) -> int | None:
-    """Return the offset of the JVM's time zone in microseconds; None if it depends on the date. 0
-    for a table without timestamps, which needs none.
+def _zone_offset(spark: SparkSession, request: Scan) -> int | None:
+    """Return the offset of the JVM's time zone in microseconds; None if it depends on the date, or
+    if Spark's reader must not read timestamps, because it cuts them without a word. 0 for a table
+    without timestamps, which needs none.
     """
-    has_wall_clocks = has_timestamp(column.type for column in table.columns)
-    return zones.zone_offset_micros(spark) if has_wall_clocks else 0
+    if not has_timestamp(column.type for column in request.table.columns):
+        return 0
+    return None if request.exact else zones.zone_offset_micros(spark)
 
 
 def _insert_events_by_reader(
@@ -298,8 +305,7 @@ def _groups_by_reader_and_names(request: Scan, zone_offset_micros: int | None) -
     Python tasks as a whole. Small files on an object store only go there with ``is_fast``, and are
     noted as a fast path.
 
-    ``zone_offset_micros``: the zone's offset; None if it depends on the date: then Python tasks
-    read every file.
+    ``zone_offset_micros``: as of ``_zone_offset``; if it is None, Python tasks read every file.
     """
     python: list[Listing] = []
     native: list[Listing] = []
@@ -466,7 +472,11 @@ def _python_events(spark: SparkSession, request: Scan, listings: Sequence[Listin
     """
     reads = plan_reads(listings, request.write_ids)
     rows = python_rows(
-        spark, request.table, reads, of_file=needed_file_columns([], request.virtual)
+        spark,
+        request.table,
+        reads,
+        of_file=needed_file_columns([], request.virtual),
+        exact=request.exact,
     )
     names = [listing.partition for listing in listings]
     numbers = {name: request.numbers[name] for name in names}

@@ -197,11 +197,17 @@ def read_file(
 
 
 def read_for_query(
-    reads: Sequence[FileRead], schema: RowSchema, names: Sequence[str], *, with_path: bool = False
+    reads: Sequence[FileRead],
+    schema: RowSchema,
+    names: Sequence[str],
+    *,
+    with_path: bool = False,
+    exact: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the insert events of all these files whose transactions the reads see: row id (three
     columns), partition directory, then the table's columns under ``names``. With ``with_path`` the
-    URL of the file follows, as ``url``. Delete events are not applied.
+    URL of the file follows, as ``url``. Delete events are not applied. ``exact``: as of
+    ``read_file``.
 
     The tiny files of an object store come last: threads read some ahead, as a task waits for
     answers longer than it decodes such a file.
@@ -209,6 +215,7 @@ def read_for_query(
     Raises:
         SnapshotTooOldError: A file is gone.
         FormatError: A file is damaged, or of another kind.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
 
     def rows_of(read: FileRead) -> Iterator[pa.RecordBatch]:
@@ -216,7 +223,7 @@ def read_for_query(
         SnapshotTooOldError if the file is gone.
         """
         with naming_missing(read.file):
-            for batch in read_file(read, schema, names):
+            for batch in read_file(read, schema, names, exact=exact):
                 yield _add_path(batch, read) if with_path else batch
 
     tiny = [read for read in reads if _is_tiny(read)]
