@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 _FIRST_REPORTS_S = (2.0, 10.0, 30.0)
 _LATER_REPORTS_S = 60.0  # from each report to the next, after the first ones
+_SHOWN_S = 2.0  # from each report that is shown to the next
 
 # Shows a sentence about a wait in the place of the last one; None takes it away.
 ShowWait = Callable[[str | None], None]
@@ -67,6 +68,8 @@ class Wait:
         """
         if (show := _shown_by.get()) is not None:
             show(sentences(duration_text(self.seconds)))
+            if self.seconds >= self._next_s:  # or the waiter would not pause any more
+                self._next_s = self.seconds + _SHOWN_S
         elif self.seconds >= self._next_s:
             _log.warning("%s", sentences(duration_text(self.seconds)))
             self._next_s = next(

@@ -193,9 +193,11 @@ def test_a_wait_that_a_terminal_shows_is_not_logged_and_goes_when_it_ends(caplog
     holder.lock([EXCLUSIVE])
     shown = []
     with waits_shown_by(shown.append):
-        assert Waits(caplog, managers, 8, holder).warnings == []
+        waits = Waits(caplog, managers, 8, holder)
+    assert waits.warnings == []
     assert shown[0].startswith("Transaction") and "has waited for 0.0 s" in shown[0]
     assert "has waited for 2 s" in shown[5] and shown[-1] is None
+    assert waits.sleeper.slept == [0.1, 0.2, 0.4, 0.8, 0.5, 2, 2, 2]
 
 
 def test_a_wait_that_fails_is_not_shown_any_more(managers):
