@@ -83,6 +83,16 @@ def test_an_error_of_sparks_own_text_stays_sparks(t, spark):
         t.table("t").selectExpr("raise_error('mine')").collect()
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("words", ["hive|acidsql|delta", "acidsql|a|b|c|d"])
+def test_an_error_with_words_that_begin_as_our_own_stays_sparks(t, spark, words):
+    with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
+        spark.sql(f"SELECT raise_error('{words}')").collect()
+    with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
+        t.sql(f"UPDATE t SET n = raise_error('{words}')")
+    assert table(t) == [(1, "one", 10)]
+
+
 def context(text, start, stop, summary):
     """A query context as Spark Connect gives it."""
     return SimpleNamespace(

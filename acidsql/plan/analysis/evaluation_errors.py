@@ -64,10 +64,10 @@ def _evaluation_error(error: Any) -> EvaluationError | None:
     if Spark's error is none of a job, is of acidsql's own SQL or tasks, or has no place in a
     statement."""
     is_of_job = isinstance(error, PySparkException) and not isinstance(error, AnalysisException)
-    if not is_of_job or needs_conversion(error):
-        return None
     # The error itself must come through, whatever it lacks.
     with suppress(Exception):
+        if not is_of_job or needs_conversion(error):
+            return None
         if (place := users_place(error)) is not None:
             return EvaluationError(
                 message_without_sql(error),

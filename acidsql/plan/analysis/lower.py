@@ -70,6 +70,8 @@ _NOISE = re.compile(
     re.DOTALL,
 )
 # An error of ours that a Python task raised, in the traceback that Spark passes on.
+# A user's text may begin as ours does, as the pattern 'hive|acidsql|delta'.
+_RAISED_BY_OUR_SQL = re.compile(rf"{re.escape(RAISED)}([A-Z][\w.]*)\|(\w{{5}})\|([^|]*)")
 _FROM_TASK = re.compile(r"acidsql\.errors\.\w+: \[([\w.]+)\] (.*?) SQLSTATE: (\w{5})", re.S)
 _OS_ERROR_IN_TASK = re.compile(r"^\w*(?:OS|NotFound|Exists|Permission)Error: (\[Errno .*)$", re.M)
 # An exception of Java's that PySpark does not convert, as of a scalar subquery with two rows.
@@ -509,11 +511,8 @@ def _job_error(error: PySparkException) -> AcidSqlError | PySparkException:
     message of Spark's error; a WriteError if a task failed at a file; Spark's error itself if it is
     another."""
     message = str(error)
-    if RAISED in message:
-        condition, sqlstate, message_text = message.partition(RAISED)[2].split("|")[:3]
-        return ConstraintError(
-            message_text.replace(BAR, "|"), condition=condition, sqlstate=sqlstate
-        )
+    if match := _RAISED_BY_OUR_SQL.search(message):
+        return ConstraintError(match[3].replace(BAR, "|"), condition=match[1], sqlstate=match[2])
     if match := _FROM_TASK.search(message):
         return WriteError(match[2], condition=match[1], sqlstate=match[3])
     if match := _OS_ERROR_IN_TASK.search(message):
