@@ -7,6 +7,7 @@ virtual environment that is not active, acidsql is not there. So ``connect`` reg
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Any
 from weakref import WeakSet
@@ -14,7 +15,9 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from acidsql.storage.spark.session.java_classes import java_class
-from acidsql.storage.spark.session.jvm import java_error, spark_context
+from acidsql.storage.spark.session.jvm import spark_context
+
+_log = logging.getLogger(__name__)
 
 _JAVA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 _REGISTERED_SOURCES = "runtimeDataSourceBuilders"  # a map of DataSourceManager
@@ -28,15 +31,22 @@ def register_data_source(spark: SparkSession) -> None:
     With a local master the source runs in the driver's own Python, on a cluster in that of the
     workers. The server of Spark Connect runs it in the Python of its workers, from the code that
     ``prepare_workers`` has sent.
+
+    If Spark refuses the source, nothing is raised: only streams from tables need it, and Spark
+    looks for it itself then. The next call tries again.
     """
     from pyspark_acidsql import DefaultSource
 
     if spark in _prepared:
         return
-    if spark_context(spark) is None:
-        spark.dataSource.register(DefaultSource)
-    else:
-        _register_quietly(spark, DefaultSource)
+    try:
+        if spark_context(spark) is None:
+            spark.dataSource.register(DefaultSource)
+        else:
+            _register_quietly(spark, DefaultSource)
+    except Exception as error:
+        _log.debug("Spark does not take the format acidsql: %s", error)
+        return
     _prepared.add(spark)
 
 
@@ -45,14 +55,15 @@ def _register_quietly(spark: SparkSession, source: type[Any]) -> None:
     name. Spark's own method also starts the first ``python3`` on the path and looks for data
     sources there. This takes a second, and if it fails, Spark logs a warning of eighty lines.
 
-    If this version of Spark keeps its sources in another place, call Spark's own method.
+    If this version of Spark keeps its sources in another place, or lacks anything that is used
+    here, call Spark's own method.
     """
-    manager: Any = spark._jsparkSession.sessionState().dataSourceManager()
     try:
+        manager: Any = spark._jsparkSession.sessionState().dataSourceManager()
         sources = manager.getClass().getDeclaredField(_REGISTERED_SOURCES)
         sources.setAccessible(True)
         sources.get(manager).putIfAbsent(source.name(), _java_source(spark, source))
-    except java_error():
+    except Exception:  # a missing class of Java is a TypeError, a missing function an ImportError
         spark.dataSource.register(source)
 
 
