@@ -459,6 +459,8 @@ def test_a_date_without_quotes_is_no_subtraction(acid, spark):
     assert table(acid) == [(1, "old")]
     acid.update("t", {"v": "(2024-01-31)"})
     assert table(acid) == [(1, "1992")]
+    acid.update("t", {"id": "1000-20-40"})
+    assert table(acid) == [(940, "1992")]
 
 
 def test_counts_below_zero_and_a_warehouse_without_a_name_are_refused(acid, spark):

@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from pyspark.sql import Column
 
 from acidsql.errors import AnalysisError, SqlError
 from acidsql.storage.columns import literal
 
-_DATE = re.compile(r"\s*\d{4}-\d{1,2}-\d{1,2}\s*")
+_DATE = re.compile(r"\s*(\d{4})-(\d{1,2})-(\d{1,2})\s*")
 _NAME = re.compile(r"\w+")
 _COMPARED = re.compile(r"(?:[=<>,]|\blike|\bin\s*\()\s*$", re.IGNORECASE)
 _QUOTES_AND_BRACKETS = set("'\"`()[]")
@@ -50,14 +51,22 @@ def advising_quotes(
 
 def refuse_bare_date(value: str) -> None:
     """Raise AnalysisError if a value is a date without quotes, such as ``2024-01-31``: Spark would
-    subtract the numbers, and a column of texts would get the difference."""
-    if _DATE.fullmatch(value):
+    subtract the numbers, and a column of texts would get the difference. Numbers that are no day
+    of a calendar, as in ``1000-20-40``, are a subtraction."""
+    if (match := _DATE.fullmatch(value)) and _is_day(*map(int, match.groups())):
         date = value.strip()
         raise AnalysisError(
             f"A value is SQL, and this is a subtraction of numbers. The date is DATE'{date}', the "
             f"text is F.lit('{date}') or \"'{date}'\". For the number, write brackets: ({date}).",
             value, 0, len(value), condition="DATE_WITHOUT_QUOTES",
         )  # fmt: skip
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    """Whether there is such a day."""
+    with suppress(ValueError):
+        return bool(datetime.date(year, month, day))
+    return False
 
 
 def _value_advice(error: SqlError, values: Iterable[str]) -> str | None:
