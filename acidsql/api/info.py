@@ -27,7 +27,8 @@ _PACKAGES = {
 }  # fmt: skip
 # Names of confs whose values are secrets, and secrets within values.
 _SECRET_NAME = re.compile(r"passw|secret|token|credential|signature|\bsas\b|key(?!s?space)", re.I)
-_IN_URL = re.compile(r"(?<=://)([^/@\s]*?):[^/\s]*@")
+# SQLAlchemy takes a password with a slash, and keys of S3 have slashes.
+_IN_URL = re.compile(r"(?<=://)([^/@\s:]*):[^\s'\"]*@")
 _IN_TEXT = re.compile(
     r"([\w.-]*(?:passw(?:or)?d|pwd|secret|token|credential|signature|\bsig"
     r"|(?:access|account|api|private)[._-]?key)\w*['\"]?\s*[=:]\s*)"
