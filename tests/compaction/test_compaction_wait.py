@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from acidsql.acid.table import TableName
-from acidsql.errors import WriteError
+from acidsql.errors import TxnError, WriteError
 from acidsql.metastore.abilities import Abilities
 from acidsql.metastore.compaction_queue import CompactionInfo, CompactionState, CompactionType
 from acidsql.settings import Settings
@@ -31,6 +31,7 @@ class Queue:
         self.entry, self.abilities, self.takes = entry, abilities, takes
         self.states = {int(state[1:]): new for state, new in states.items()}
         self.now_s, self.pauses, self.runs = 0.0, [], 0
+        self.failures = 0
 
     def compactions(self):
         due = [second for second in self.states if second <= self.now_s]
@@ -45,6 +46,8 @@ class Queue:
 
     def run_next(self, *, only):
         self.runs += 1
+        if self.failures >= self.runs:
+            raise TxnError("There are too many open transactions.")
         if not self.takes:
             return None
         self.entry = replace(self.entry, state=CompactionState.READY_FOR_CLEANING)
@@ -68,6 +71,14 @@ def test_a_compaction_that_this_session_runs_needs_no_pause(caplog):
     queue = Queue(replace(ENTRY, type=CompactionType.MAJOR))
     queue.wait()
     assert (queue.runs, queue.pauses, caplog.messages) == (1, [], [])
+
+
+def test_a_compaction_that_cannot_begin_is_tried_again_after_pauses(caplog):
+    queue = Queue(replace(ENTRY, type=CompactionType.MAJOR))
+    queue.failures = 3
+    queue.wait()
+    assert (queue.runs, queue.pauses) == (4, [0.1, 0.2, 0.4])
+    assert len(caplog.messages) == 3 and "Compaction 7 waits" in caplog.messages[0]
 
 
 def test_a_rebalance_that_hive_alone_may_run_is_waited_for_with_growing_pauses(caplog):

@@ -101,10 +101,11 @@ class CompactionWaiter:
 
     def _compact(self, entry: CompactionInfo) -> bool:
         """Run a compaction, unless another worker takes its entry or sessions must not take it.
-        Return whether this session has run a compaction. Raise the error if it fails.
+        Return whether this session has run a compaction to its end. Raise the error if it fails.
 
         A Hive Metastore may hand out an older entry, which is run instead. The error of that one is
-        only logged, and this compaction still waits.
+        only logged, and this compaction still waits. So it does if no entry could be taken, as with
+        too many open transactions.
         """
         if not self._may_compact(entry):
             return False
@@ -114,8 +115,8 @@ class CompactionWaiter:
             entry_now = self._entry(entry.id)
             if entry_now is None or entry_now.state is not CompactionState.INITIATED:
                 raise
-            _log.warning("A compaction that came first failed: %s", error)
-            return True
+            _log.warning("Compaction %d waits, because of an error: %s", entry.id, error)
+            return False  # the same error may come again at once
 
     def _wait_text(self, entry: CompactionInfo, waited_time: str) -> str:
         """Return sentences about the wait for a compaction: which one, which worker it waits for,
