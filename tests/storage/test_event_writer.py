@@ -131,6 +131,20 @@ def test_a_repeat_is_seen_across_batches(spec):
     assert [r.rows for r in files(records, "duplicate")] == [1]
 
 
+def test_of_rows_that_are_matched_very_often_three_different_ones_are_noted(spec, monkeypatch):
+    made_keys = []
+    row_key = ew.RowKey
+    monkeypatch.setattr(
+        delete_writer, "RowKey", lambda *parts: made_keys.append(parts) or row_key(*parts)
+    )
+    numbers = [1] * 500 + [2] + [3] * 500 + [4, 4] + [5] * 500
+    records = run(spec(), events(numbers, [ew.MATCHED] * len(numbers)))
+    (duplicate,) = files(records, "duplicate")
+    assert duplicate.rows == 499 + 499 + 1 + 499
+    assert [key.row_id for key in ew.keys_of_text(duplicate.detail)] == [1, 3, 4]
+    assert len(made_keys) < 10  # and not one for each match
+
+
 def test_unsorted_keys_are_an_error_and_no_lost_delete(spec):
     with pytest.raises(WriteError):
         run(spec(), events([5, 2], [ew.DELETE] * 2), order=False)

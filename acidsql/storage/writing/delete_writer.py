@@ -139,7 +139,14 @@ class _DeleteWriter:
         self, partition: str, triple: list[np.ndarray], repeated: np.ndarray
     ) -> None:
         """Note the first different keys that are repeated, as many as ``EXAMPLES``."""
-        for index in np.flatnonzero(repeated):
+        if len(self._examples) == EXAMPLES or not repeated.any():
+            return
+        # One key may be repeated a million times.
+        is_new = repeated.copy()
+        is_new[1:] &= ~repeated[:-1] | np.logical_or.reduce(
+            [column[1:] != column[:-1] for column in triple]
+        )
+        for index in np.flatnonzero(is_new)[: EXAMPLES + 1]:
             if len(self._examples) == EXAMPLES:
                 return
             write_id, bucket_property, row_id = (int(column[index]) for column in triple)
