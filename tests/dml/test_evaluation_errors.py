@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,7 @@ from pyspark.errors import PySparkException, QueryContextType
 from acidsql.errors import EvaluationError
 from acidsql.plan.analysis.composed_texts import remember_text, users_place
 from acidsql.plan.values.sqltext import Text
-from acidsql.sql.text.tokens import Span
+from acidsql.sql.text.tokens import Span, SqlText, tokenize
 
 
 @pytest.fixture
@@ -91,6 +93,47 @@ def test_an_error_with_words_that_begin_as_our_own_stays_sparks(t, spark, words)
     with pytest.raises(PySparkException, match="USER_RAISED_EXCEPTION"):
         t.sql(f"UPDATE t SET n = raise_error('{words}')")
     assert table(t) == [(1, "one", 10)]
+
+
+def place_in(text):
+    """The place that an error at the first character of a composed text is about; None if the text
+    is not remembered."""
+    whole = SimpleNamespace(isDefined=lambda: True, get=lambda: text.sql)
+    place = SimpleNamespace(
+        _q=SimpleNamespace(sqlText=lambda: whole),
+        contextType=lambda: QueryContextType.SQL,
+        startIndex=lambda: 0,
+        stopIndex=lambda: 0,
+    )
+    return users_place(SimpleNamespace(getQueryContext=lambda: [place]))
+
+
+def test_long_texts_are_forgotten_before_they_take_much_memory():
+    texts = []
+    for number in range(12):
+        statement = f"SELECT {number} -- {'x' * (1 << 20)}"
+        texts.append(Text(statement).verbatim(Span(0, len(statement))))
+        remember_text(texts[-1])
+    remembered = [place_in(text) is not None for text in texts]
+    assert remembered[0] is False and remembered[-5:] == [True] * 5
+    longest = Text("y" * (9 << 20)).verbatim(Span(0, 9 << 20))
+    remember_text(longest)
+    assert place_in(longest) is not None
+    remember_text(texts[0])
+    assert place_in(longest) is None
+
+
+def test_a_remembered_text_keeps_no_tokens():
+    statement = SqlText("SELECT a / 0 FROM t")
+    assert tokenize(statement)  # now it has its tokens
+    kept_statement = weakref.ref(statement)
+    composed = Text(statement).verbatim(Span(0, len(statement)))
+    remember_text(composed)
+    text = SimpleNamespace(sql=composed.sql)
+    del statement, composed
+    gc.collect()
+    assert kept_statement() is None
+    assert place_in(text).statement == "SELECT a / 0 FROM t"
 
 
 def context(text, start, stop, summary):

@@ -1,7 +1,8 @@
 """Remembers the texts that acidsql has composed, by which a late error finds the user's own text.
 
 A DataFrame is lazy: Spark evaluates an expression long after its text was composed. If it fails for
-a row, Spark's error has an offset in the composed text. The newest texts are remembered.
+a row, Spark's error has an offset in the composed text. The newest texts are remembered, as many as
+need little memory.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from acidsql.plan.values.sqltext import Text
 from acidsql.sql.text.tokens import Span
 
 _MOST_TEXTS = 500
+_MOST_CHARACTERS = 8 << 20  # of the composed texts together, without the newest one
 _CUT = "..."  # where Spark's summary of a text is cut
 
-_texts: OrderedDict[str, Text] = OrderedDict()  # by the composed text, the newest last
+# By the composed text, the newest last. They do not keep the tokens of the users' texts.
+_texts: OrderedDict[str, Text] = OrderedDict()
 _guard = threading.Lock()
 
 
@@ -32,12 +35,16 @@ class UsersPlace:
 
 
 def remember_text(text: Text) -> None:
-    """Remember a composed text; of too many, the oldest is forgotten."""
+    """Remember a composed text; of too many, or too long ones, the oldest are forgotten."""
+    remembered = text.without_tokens()
+    sql = remembered.sql
     with _guard:
-        _texts[text.sql] = text
-        _texts.move_to_end(text.sql)
-        while len(_texts) > _MOST_TEXTS:
-            _texts.popitem(last=False)
+        _texts.pop(sql, None)
+        characters = sum(map(len, _texts))
+        while _texts and (len(_texts) >= _MOST_TEXTS or characters > _MOST_CHARACTERS):
+            oldest, _ = _texts.popitem(last=False)
+            characters -= len(oldest)
+        _texts[sql] = remembered
 
 
 def users_place(error: Any) -> UsersPlace | None:

@@ -96,6 +96,13 @@ class Text:
         text = Text(self.source, self._edits)
         return text if ctes is None else text.verbatim(ctes).raw("\n")
 
+    def without_tokens(self) -> Text:
+        """Return a copy of this text, for ``sql`` and ``place``, that keeps no tokens of the user's
+        text: they take fifty times as much memory as the text."""
+        text = Text(str(self.source)).raw(self.sql)
+        text._map = [*self._map]
+        return text
+
     @property
     def sql(self) -> str:
         """The composed text."""
