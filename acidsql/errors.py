@@ -68,6 +68,11 @@ class AcidSqlError(Exception):
         self.parameters = {name: str(value) for name, value in parameters.items()}
         super().__init__(f"[{self.condition}] {message} SQLSTATE: {self.sqlstate}")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let ``copy`` and ``pickle`` make an error with the same text and attributes: another
+        process may raise it again."""
+        return _copied_error, (type(self), self.args, vars(self))
+
     def getCondition(self) -> str:  # noqa: N802 - PySpark's name
         """The condition's name, as ``PySparkException.getCondition`` gives it."""
         return self.condition
@@ -305,6 +310,15 @@ class MetastoreError(AcidSqlError):
 
     condition = "METASTORE_UNAVAILABLE"
     sqlstate = "08001"
+
+
+def _copied_error(
+    error_class: type[AcidSqlError], args: tuple[Any, ...], attributes: dict[str, Any]
+) -> AcidSqlError:
+    """Make an error from its ``args``, which have the whole text, and its attributes."""
+    error = error_class.__new__(error_class, *args)
+    vars(error).update(attributes)
+    return error
 
 
 def suggestion(name: str, known_names: Iterable[str], count: int = 3) -> str:
