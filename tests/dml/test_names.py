@@ -13,6 +13,7 @@ from over_hive import needs
 
 import acidsql
 from acidsql.errors import AcidSqlError, AnalysisError, CatalogError, SettingError
+from acidsql.plan.analysis import missing_names
 
 # ── back-quotes ──────────────────────────────────────────────────────────────────────────────
 
@@ -241,6 +242,16 @@ def test_a_name_that_is_not_there_is_told_with_similar_names(acid, capfd, statem
     assert similar is None or f"Did you mean {similar}?" in str(error)
     assert "SQLQueryContextLogger" not in capfd.readouterr().err
     acid.sql("DROP VIEW flights")
+
+
+def test_a_catalog_that_does_not_answer_hides_no_error_about_a_name(acid, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("as Py4J's error of a catalog that does not answer")
+
+    fill(acid, "some (id INT)")
+    monkeypatch.setattr(missing_names, "table_names", broken)
+    with pytest.raises(AnalysisError, match="TABLE_OR_VIEW_NOT_FOUND.*Did you mean `some`"):
+        acid.sql("SELECT * FROM sone")
 
 
 def test_a_method_tells_similar_names_of_a_table_that_is_not_there(acid):

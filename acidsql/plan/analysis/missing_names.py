@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from pyspark.errors import AnalysisException, PySparkException
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from acidsql.acid.table import Table
-from acidsql.errors import AcidSqlError, AnalysisError, CatalogError
+from acidsql.errors import AnalysisError, CatalogError
 from acidsql.metastore.catalog import Catalog
 from acidsql.plan.analysis.lower import no_log
 from acidsql.plan.rows.targets import Targets, place_of_name
@@ -121,13 +121,15 @@ class MissingNames:
 
     def _existing_names(self, database: str, has_sparks: bool) -> set[str]:
         """Return the names of the tables and views in a database; those of Spark's own, and
-        temporary views, only if ``has_sparks``. Errors while listing are ignored."""
+        temporary views, only if ``has_sparks``. Errors while listing are ignored: the error that
+        is explained must come through. Py4J's, of a catalog that does not answer, are no
+        PySparkExceptions."""
         existing_names: set[str] = set()
-        with suppress(AcidSqlError):
+        with suppress(Exception):
             existing_names.update(self._catalog.tables(database))
             existing_names.update(self._catalog.views(database))
         if has_sparks:
-            with suppress(PySparkException):
+            with suppress(Exception):
                 existing_names.update(table_names(self._spark, database))
         return existing_names
 

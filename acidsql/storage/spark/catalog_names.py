@@ -35,10 +35,10 @@ def table_names(spark: SparkSession, database: str) -> list[str]:
 
 def table_provider(spark: SparkSession, parts: tuple[str, ...]) -> str | None:
     """Return the data source of a table of Spark's, such as ``parquet``; None if Spark does not
-    tell it."""
+    tell it, for whatever reason: only the message of an error needs it."""
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {quoted_path(parts)}").collect()
-    except PySparkException:
+    except Exception:
         return None
     return next((row.data_type for row in rows if row.col_name == "Provider"), None)
 
