@@ -192,6 +192,15 @@ class TxnManager:
             return None
         return self._store.valid_txns_under(lease)
 
+    def keep_files(self, tables: Sequence[TableName]) -> None:
+        """Let the newest lease keep the files of these tables, or a new lease if that one is too
+        old. Whether it is open is only asked if the metastore must be told the tables."""
+        lease = self._leases.newest()
+        try:
+            self._store.keep_files(self._leases.hold() if lease is None else lease, tables)
+        except TxnError:
+            self.hold_lease(tables)
+
     def hold_lease(self, tables: Sequence[TableName] = ()) -> int:
         """Return the number of a lease that protects the files of the next snapshot of these
         tables, and open a new one if the newest is too old or has ended."""

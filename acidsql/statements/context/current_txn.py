@@ -203,7 +203,7 @@ class Transactions:
         if self.current is not None:
             self.current.refuse_failed()
             self.current.mark_as_read(tables)
-            self._txns.hold_lease(tables)  # the DataFrame may be read after the transaction's end
+            self._txns.keep_files(tables)  # the DataFrame may be read after the transaction's end
         txn = self.snapshot_txn
         return self._txns.snapshot(tables) if txn is None else txn.snapshot(tables)
 
