@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
@@ -21,8 +20,6 @@ from acidsql.storage.files.filesystem import filesystem_for, real_location
 if TYPE_CHECKING:
     from acidsql.metastore.hive.survey import Survey
 
-_log = logging.getLogger(__name__)
-
 _METASTORE_FILE = ".acidsql/metastore.db"
 
 
@@ -35,19 +32,13 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
     """Return the settings that the Spark conf has: the setting's name → its text, unchecked. In the
     conf, a name of Hive's has ``spark.acidsql.`` before it, and a name of acidsql's has ``spark.``.
 
-    An unknown name that begins with ``spark.acidsql.`` is logged as a warning, with the nearest
-    names. It is no error: a cluster's confs may be those of another version of acidsql.
+    Raises:
+        SettingError: UNKNOWN_SETTING: A name begins with ``spark.acidsql.``, and there is no such
+            setting.
     """
     conf_values = {}
     for conf_name, value in spark.conf.getAll.items():
-        if not conf_name.startswith(SPARK_PREFIX):
-            continue
-        try:
-            name = setting_name(conf_name)
-        except SettingError as error:
-            _log.warning("A name in the Spark conf has no effect. %s", error.message)
-            continue
-        if name is not None:
+        if conf_name.startswith(SPARK_PREFIX) and (name := setting_name(conf_name)) is not None:
             conf_values[name] = value
     return conf_values
 

@@ -219,16 +219,14 @@ def test_a_misspelt_property_that_is_unset_is_refused_with_the_nearest_name(acid
     assert "Did you mean 'acidsql.key'?" in error.message
 
 
-def test_an_unknown_setting_in_the_spark_conf_is_told_and_the_others_have_effect(
-    acid, spark, caplog
-):
-    """A cluster's confs may be those of another version of acidsql."""
+def test_a_misspelt_setting_in_the_spark_conf_is_refused_when_a_session_is_opened(acid, spark):
     other = spark.newSession()
     other.conf.set("spark.acidsql.lock.pol.interval", "1s")
+    with pytest.raises(SettingError, match=r"'spark\.acidsql\.lock\.pol\.interval'.*Did you mean"):
+        acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url)
+    other.conf.unset("spark.acidsql.lock.pol.interval")
     other.conf.set("spark.acidsql.lock.poll.interval", "1s")
     with acidsql.connect(other, warehouse=acid.warehouse, metastore=acid.metastore.url) as session:
-        (warning,) = caplog.messages
-        assert "no setting 'spark.acidsql.lock.pol.interval'. Did you mean" in warning
         assert session.sql("SET acidsql.lock.poll.interval").first().value == "1000ms"
         session.sql("SET spark.acidsql.lock.poll.interval = 3s")
         assert session.sql("SET acidsql.lock.poll.interval").first().value == "3000ms"
