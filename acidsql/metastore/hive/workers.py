@@ -91,10 +91,10 @@ class HiveWorkers:
         only: int | None = None,
     ) -> CompactionInfo | None:
         """Give the worker the oldest entry of a pool, and remember it until its end is marked. None
-        if there is none, or it is left to Hive. ``only`` names the pool of
-        this entry, but an older one may be given; None if ``only`` does not wait. ``worker_id``
-        must begin with the host's name, or the server could not give a dead host's entries to
-        others. ``pool_timeout_ms`` is not used: it is the server's."""
+        if there is none, or it is left to Hive. ``only`` names the pool of this entry, but an older
+        one may be given; None if ``only`` does not wait. ``worker_id`` must begin with the host's
+        name, or the server could not give a dead host's entries to others. ``pool_timeout_ms`` is
+        not used: it is the server's."""
         if only is not None:
             requested = next(
                 (
@@ -117,7 +117,12 @@ class HiveWorkers:
             return None
         raw.workerId = worker_id
         self._taken_entries[raw.id] = raw
-        if not self._is_for_acidsql(raw):  # it became the oldest one in the meantime
+        try:
+            is_for_acidsql = self._is_for_acidsql(raw)
+        except BaseException:
+            self.queue_again(raw.id, txn_id)
+            raise
+        if not is_for_acidsql:  # it became the oldest one in the meantime
             self.queue_again(raw.id, txn_id)
             return None
         return CompactionInfo(
