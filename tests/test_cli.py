@@ -145,7 +145,7 @@ def test_an_error_of_a_file_names_the_file_the_line_and_the_statement(run, tmp_p
     result = run("sql", "-f", str(script))
     assert result.exit_code == 1
     assert "Error: nightly.sql, line 5, statement 3 of 4: [PARSE_SYNTAX_ERROR]" in result.stderr
-    assert "\n  WERE n = 1;\n       ^\n" in result.stderr
+    assert "\n  WERE n = 1;\n  ^^^^\n" in result.stderr
     script.write_text("SELECT 1;\nDELETE FROM nix")
     assert "nightly.sql, line 2, statement 2 of 2: [" in run("sql", "-f", str(script)).stderr
     assert "Error: line 2, statement 2 of 2: [" in run(input=script.read_text()).stderr

@@ -41,7 +41,7 @@ print(sorted(tuple(row) for row in acid.table("t").collect()))
 acid.close()
 """
 WORDS = (
-    "ConstraintError ConstraintError ConstraintError NumberFormatException PythonException "
+    "ConstraintError ConstraintError ConstraintError EvaluationError PythonException "
     "MergeCardinalityError SparkRuntimeException AnalysisError SqlSyntaxError"
 )
 

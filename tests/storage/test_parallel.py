@@ -64,7 +64,7 @@ def test_of_files_that_are_read_ahead_only_the_first_batch_is_decoded(monkeypatc
     """A few kilobytes may hold a million rows, if these are alike."""
     decoded, files, batches = [], 30, 5
 
-    def read_file(read, schema, names):
+    def read_file(read, schema, names, *, exact):
         for number in range(batches):
             decoded.append((read.file, number))
             yield pa.record_batch({"name": [read.file], "number": [number]})

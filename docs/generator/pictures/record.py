@@ -386,7 +386,7 @@ def record_top(directory: Path, wait_s: float = 0) -> Facts:
         ]
         top = Terminal(command, os.environ, (36, 112))
         try:
-            top.wait_for("compactions:")
+            top.wait_for("12/40")  # in the last line
             lines = top.lines()
             top.type("q")
         finally:

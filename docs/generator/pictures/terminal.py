@@ -42,10 +42,12 @@ class Terminal:
         self._screen = pyte.Screen(columns, lines)
         self._stream = pyte.Stream(self._screen)
         program, *arguments = words
+        # The caller's own LINES and COLUMNS would count more than the size.
+        own_size = {"LINES": str(lines), "COLUMNS": str(columns)}
         self._program = pexpect.spawn(
             program,
             arguments,
-            env={**environment, "TERM": "xterm-256color", "COLUMNS": str(columns)},
+            env={**environment, "TERM": "xterm-256color", **own_size},
             dimensions=size,
             encoding="utf-8",
             timeout=120,
