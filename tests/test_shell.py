@@ -330,7 +330,7 @@ def test_ctrl_c_gives_a_clean_prompt_wherever_it_is_typed(acid, spark, tmp_path)
         with acid.transaction():
             acid.sql("UPDATE planes SET id = 2")
             terminal.send(f"UPDATE planes SET id = 3;{ENTER}")
-            terminal.expect("waits for a lock")
+            terminal.expect("has waited for")
             terminal.send(CTRL_C)
             terminal.expect("Interrupted. The statement is undone")
             expect_prompt(5)
