@@ -89,7 +89,7 @@ class InfoMethods(SessionCore):
             ("metastore", self.metastore.kind),
             ("warehouse", _file_system_kind(self.warehouse)),
             *_setting_facts(self._runner.settings),
-            *conf_facts(session_confs(spark)),
+            *_conf_facts(session_confs(spark)),
         ]
         if (error := self._runner.last_error) is not None:
             facts.append(("last error", _without_secrets(error)))
@@ -120,7 +120,7 @@ def installation_info(
             facts.append(("metastore", _without_secrets(str(error))))
     if warehouse is not None:
         facts.append(("warehouse", _file_system_kind(warehouse)))
-    return Info((*facts, *conf_facts(confs)))
+    return Info((*facts, *_conf_facts(confs)))
 
 
 def _version_facts() -> Iterator[tuple[str, str]]:
@@ -149,7 +149,7 @@ def _setting_facts(settings: Settings) -> Iterator[tuple[str, str]]:
             yield name, _shown_value(name, value)
 
 
-def conf_facts(confs: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+def _conf_facts(confs: Mapping[str, str]) -> Iterable[tuple[str, str]]:
     """Return Spark's confs, sorted by name, without those that tell nothing, with ``***`` for
     secrets."""
     return [

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from acidsql.acid.layout import DirectoryKind, parse_directory
 from acidsql.acid.state import AcidState
 from acidsql.acid.table import Table
-from acidsql.acid.write_ids import CompactorWriteIdList
+from acidsql.acid.write_ids import CompactorWriteIdList, ValidTxnList
 from acidsql.compaction.decision import compaction_table, has_partition, max_remaining_deltas
 from acidsql.errors import AcidSqlError, TransientTxnError, UnsupportedError, WriteError
 from acidsql.metastore.compaction_queue import Compacted, CompactionInfo, CompactionType
@@ -44,7 +44,7 @@ from acidsql.storage.spark.session import jobs
 from acidsql.storage.spark.session.job_progress import Tasks, watched_tasks
 from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.writing.publish import discard
-from acidsql.txn import Phase, Snapshot, Txn, TxnManager, abort_quietly
+from acidsql.txn import Phase, Txn, TxnManager, abort_quietly
 from acidsql.txn.locks import lock_object_name
 
 _log = logging.getLogger(__name__)
@@ -191,7 +191,7 @@ class Worker:
         self._metastore.begin_compaction(entry.id, txn.id, write_ids.high_water_mark)
         fs = filesystem_for(table.location)
         discard(fs, rename_dead_staging(fs, table.location, self._is_open))
-        plan_as = partial(self._plan, txn, entry, fs, table, snapshot)
+        plan_as = partial(self._plan, txn, entry, fs, table, write_ids, snapshot.valid_txns)
         plan, state = plan_as(major=entry.type is not CompactionType.MINOR)
         if plan is None:
             if state.obsolete or state.aborted:
@@ -217,7 +217,8 @@ class Worker:
         entry: CompactionInfo,
         fs: FileSystem,
         table: Table,
-        snapshot: Snapshot,
+        write_ids: CompactorWriteIdList,
+        valid_txns: ValidTxnList,
         *,
         major: bool,
     ) -> tuple[CompactionPlan | None, AcidState]:
@@ -227,8 +228,8 @@ class Worker:
             fs,
             compaction_table(table, entry.properties),
             entry.partition or "",
-            CompactorWriteIdList.from_snapshot(snapshot.write_ids[table.name]),
-            snapshot.valid_txns,
+            write_ids,
+            valid_txns,
             major=major,
             anyway=entry.type is CompactionType.REBALANCE,
             visibility_txn_id=txn.id if self._shows_txn(fs) else 0,

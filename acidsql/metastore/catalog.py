@@ -13,6 +13,7 @@ from acidsql.acid.constraints import Constraint
 from acidsql.acid.table import Column, Partition, SortColumn, Table, TableName
 from acidsql.metastore.foreign import CatalogEntry, ForeignTable
 from acidsql.metastore.owners import Owner, PendingCleanup
+from acidsql.suggestions import names_question
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,13 @@ class Catalog(Protocol):
 
     def mark_cleaned(self, cleanup_id: int) -> None:
         """Take a directory that was deleted from the queue. *Idempotent.*"""
+
+
+def missing_database_text(catalog: Catalog, name: str) -> str:
+    """Return the sentence that there is no database with a name, and the similar names that there
+    are, for the message of an error."""
+    names = [database.name for database in catalog.databases()]
+    return f"There is no database '{name}'.{names_question(name, names)}"
 
 
 def all_tables(catalog: Catalog) -> list[TableName]:

@@ -41,6 +41,7 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, cast
 
 from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
@@ -364,16 +365,11 @@ def complete(context: CompletionContext) -> dict[str, Any]:
     }
 
 
-_completers: dict[int, tuple[Session, StatementCompleter]] = {}  # of the newest session
-
-
+@lru_cache(maxsize=1)
 def _completer(session: Session) -> StatementCompleter:
     """Return the completer of a session. It is kept until another session is the newest one,
     because it knows names that came too late for a call."""
-    if id(session) not in _completers:
-        _completers.clear()
-        _completers[id(session)] = session, StatementCompleter(NameLists(session))
-    return _completers[id(session)][1]
+    return StatementCompleter(NameLists(session))
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:

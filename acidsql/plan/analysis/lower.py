@@ -398,7 +398,7 @@ def _converted_error(
     and SQLSTATE. The message is without our SQL and names, with a hint if there is one. The caret
     is at the place in the user's text, or at all of it if the place is not known."""
     place = _place_in_text(spark_error, text)
-    if place is None and (offset := _offset_of(spark_error, text)) is not None:
+    if place is None and (offset := error_offset(spark_error, text.sql)) is not None:
         return _error_near(text, text.offset_near(offset))
     place = place or Span(0, len(text.source))
     return error_class(
@@ -469,17 +469,17 @@ def _place_in_text(error: Any, text: Text) -> Span | None:
             place = text.place(context.startIndex(), max(context.stopIndex(), 0))
             if place is not None:
                 return place
-    offset = _offset_of(error, text)
+    offset = error_offset(error, text.sql)
     return None if offset is None else text.place(offset, offset)
 
 
-def _offset_of(error: Any, text: Text) -> int | None:
-    """Return the offset in the composed text at which Spark's parser cannot go on; None if the
-    error does not tell one."""
+def error_offset(error: Exception, sql: str) -> int | None:
+    """Return the offset in a statement at which Spark's parser cannot go on; None if the error
+    does not tell one."""
     match = _POSITION.search(str(error))
     if match is None:
         return None
-    lines = text.sql.split("\n")
+    lines = sql.split("\n")
     return sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
 
 

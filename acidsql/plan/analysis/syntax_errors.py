@@ -6,20 +6,18 @@ or before. A first word that nobody knows is misspelt, too.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from pyspark.errors import ParseException
 
 from acidsql.errors import SqlError, SqlSyntaxError, UnsupportedError
-from acidsql.plan.analysis.lower import message_without_sql
+from acidsql.plan.analysis.lower import error_offset, message_without_sql
 from acidsql.sql.parser import FIRST_WORDS
 from acidsql.sql.text.misspelt import advice_at, meant_word
 from acidsql.sql.text.tokens import Span, Token, TokenKind, tokenize, words
 
 _SYNTAX = SqlSyntaxError.condition
-_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _FROM_SPARK = "Syntax error at or near"
 _TABLE_OPERATION = f"{UnsupportedError.condition}.TABLE_OPERATION"
 # Words that begin statements of Spark's alone.
@@ -70,11 +68,9 @@ def _explained_error(error: Exception, text: str) -> SqlSyntaxError | None:
     """Return a SqlSyntaxError for Spark's syntax error, or for one that was made of Spark's; None
     for any other error."""
     if isinstance(error, ParseException):
-        match = _POSITION.search(str(error))
-        if error.getCondition() != _SYNTAX or match is None:
+        start = error_offset(error, text)
+        if error.getCondition() != _SYNTAX or start is None:
             return None
-        lines = text.split("\n")
-        start = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
         message = message_without_sql(error)
     elif isinstance(error, SqlSyntaxError) and error.words.startswith(_FROM_SPARK):
         text, start, message = error.text or text, error.start, error.words

@@ -33,8 +33,8 @@ from acidsql.txn import Txn, TxnManager
 
 _log = logging.getLogger(__name__)
 # Runs a statement; the arguments are the statement and its text. The result is rows, a receipt if
-# something changed, or None.
-Handler = Callable[[Any, str], DataFrame | Receipt | None]
+# something changed, both, or None.
+Handler = Callable[[Any, str], DataFrame | Receipt | ReceiptWithRows | None]
 _Method = TypeVar("_Method", bound=Callable[..., DataFrame | Receipt | ReceiptWithRows | None])
 
 

@@ -113,9 +113,9 @@ def bind_column(column: ColumnDef, text: str, type_of: TypeOf) -> Column:
     try:
         kind = parse_type(column.type.slice(text))
     except FormatError as error:
+        end = "" if error.message.endswith("?") else "."
         raise AnalysisError(
-            f"The type of column '{column.name}' cannot be used: {error.message.rstrip('?')}"
-            f"{'?' if error.message.endswith('?') else '.'}",
+            f"The type of column '{column.name}' cannot be used: {error.message}{end}",
             text, column.type.start, column.type.end,
             condition="UNSUPPORTED_DATATYPE", sqlstate="0A000",
         ) from None  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from acidsql.acid.paths import directory_name
 from acidsql.errors import AnalysisError
+from acidsql.metastore.catalog import missing_database_text
 from acidsql.metastore.interface import Database
 from acidsql.plan.locking import database_lock
 from acidsql.plan.standins.names import need_name
@@ -11,7 +12,6 @@ from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Family, runs
 from acidsql.statements.directories.places import normalized_location
 from acidsql.storage.files.filesystem import real_location
-from acidsql.suggestions import names_question
 
 
 class DatabaseStatements(Family):
@@ -96,11 +96,8 @@ class DatabaseStatements(Family):
             elif not self._spark_databases.exists(name) and not self._spark_databases.is_catalog(
                 name
             ):
-                hint = names_question(
-                    name, [existing.name for existing in self._metastore.databases()]
-                )
                 raise AnalysisError(
-                    f"There is no database '{name}'.{hint}",
+                    missing_database_text(self._metastore, name),
                     text, statement.name.span.start, statement.name.span.end,
                     condition="SCHEMA_NOT_FOUND", sqlstate="42704",
                 )  # fmt: skip

@@ -18,6 +18,7 @@ from acidsql.acid.paths import directory_name
 from acidsql.acid.table import STATISTICS, Table, TableName
 from acidsql.acid.values.types import HiveType
 from acidsql.errors import AcidSqlError, CatalogError, TxnError, UnsupportedError
+from acidsql.metastore.catalog import missing_database_text
 from acidsql.metastore.foreign import ForeignTable, acid_table, view_of
 from acidsql.metastore.interface import Commit, LockComponent, RowChange
 from acidsql.metastore.locks import locks_on_table
@@ -46,7 +47,6 @@ from acidsql.statements.ddl.constraints import (
 )
 from acidsql.statements.directories.places import Places, normalized_location
 from acidsql.storage.files.filesystem import filesystem_for, real_location
-from acidsql.suggestions import names_question
 from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
@@ -474,9 +474,8 @@ class TableStatements(ConstraintStatements):
             return normalized_location(statement.location)
         database = self._metastore.get_database(name.database)
         if database is None:
-            names = [existing.name for existing in self._metastore.databases()]
             raise CatalogError(
-                f"There is no database '{name.database}'.{names_question(name.database, names)}",
+                missing_database_text(self._metastore, name.database),
                 condition="SCHEMA_NOT_FOUND", sqlstate="42704", database=name.database,
             )  # fmt: skip
         return f"{real_location(database.location)}/{directory_name(name.name)}"

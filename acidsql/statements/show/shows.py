@@ -17,6 +17,7 @@ from acidsql.acid.layout import parse_partition_name
 from acidsql.acid.statistics import column_facts, table_facts
 from acidsql.acid.table import Column, Table, TableName
 from acidsql.errors import AnalysisError
+from acidsql.metastore.catalog import missing_database_text
 from acidsql.metastore.compaction_queue import CompactionInfo
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import LockInfo, TxnState
@@ -38,7 +39,6 @@ from acidsql.storage.reading.events.event_dump import dump_events
 from acidsql.storage.reading.pruning.inventory import files_frame
 from acidsql.storage.spark.session import jvm
 from acidsql.storage.spark.views import SETTLED
-from acidsql.suggestions import names_question
 
 _ACID_CATALOG = "acidsql"
 _STREAMS = (
@@ -108,9 +108,8 @@ class ShowStatements(Family):
         is_acid_database = self._metastore.get_database(database) is not None
         is_spark_database = self._spark.catalog.databaseExists(database)
         if not is_acid_database and not is_spark_database:
-            names = [existing.name for existing in self._metastore.databases()]
             raise AnalysisError(
-                f"There is no database '{database}'.{names_question(database, names)}",
+                missing_database_text(self._metastore, database),
                 condition="SCHEMA_NOT_FOUND",
                 sqlstate="42704",
             )
