@@ -2,8 +2,8 @@
 
 A fold needs files that are sorted by row id (I4) and have events of one bucket id alone, the one in
 their names (I5). A query of acidsql needs neither: it finds a row's delete event by the row id,
-wherever the event is. Trino breaks the second rule: in a table without buckets, it writes the
-delete events of all bucket ids into one file. Hive cannot read such a table at all.
+wherever the event is. Trino breaks both rules: in a table without buckets, it writes the
+delete events of all bucket ids into one file, unsorted. Hive cannot read such a table at all.
 
 So the live rows are read as a query reads them, and written into a base by the bucket ids and in
 the order of their row ids. All readers can read the base. What a query would cut, a timestamp finer
