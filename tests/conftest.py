@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ import pytest
 import servers
 from over_connect import OVER_CONNECT
 from over_hive import ON_S3, OVER_HIVE, session_over_hive, skip_what_hive_lacks
+from running_server import running_server
 from small_spark import small_spark
 
 from acidsql.java import use_java
@@ -150,9 +151,9 @@ def s3() -> Iterator[Any]:
     from other_store import OTHER_STORE, OtherStore
 
     if OTHER_STORE:
-        yield from _running(None, lambda: OtherStore(OTHER_STORE))
+        yield from running_server(None, lambda: OtherStore(OTHER_STORE))
         return
-    yield from _running(object_store.missing(), object_store.ObjectStore)
+    yield from running_server(object_store.missing(), object_store.ObjectStore)
 
 
 @pytest.fixture
@@ -218,7 +219,7 @@ def _hive_metastore(module: Any, tmp_path_factory: pytest.TempPathFactory) -> It
     if OVER_HIVE:
         given["warehouse"] = tmp_path_factory.getbasetemp()
         given["settings"] = {"metastore.disallow.incompatible.col.type.changes": "false"}
-    yield from _running(module.missing(), lambda: module.HiveMetastoreServer(work, **given))
+    yield from running_server(module.missing(), lambda: module.HiveMetastoreServer(work, **given))
 
 
 @pytest.fixture
@@ -241,16 +242,7 @@ def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     import hive_sql
 
     work = tmp_path_factory.mktemp("hive")
-    yield from _running(hive_sql.missing(), lambda: hive_sql.Hive(work))
-
-
-def _running(missing: str | None, start: Callable[[], Any]) -> Iterator[Any]:
-    """For a fixture: a server that runs until the last test that uses it has ended."""
-    if missing is not None:
-        pytest.skip(missing)
-    server = start()
-    yield server
-    server.close()
+    yield from running_server(hive_sql.missing(), lambda: hive_sql.Hive(work))
 
 
 @pytest.fixture(scope="session")

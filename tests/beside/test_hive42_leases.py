@@ -6,6 +6,7 @@ import time
 
 import hive42_metastore
 import pytest
+from running_server import running_server
 
 import acidsql
 
@@ -20,11 +21,11 @@ PATIENCE_S = 60
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    if (reason := hive42_metastore.missing()) is not None:
-        pytest.skip(reason)
-    server = hive42_metastore.HiveMetastoreServer(tmp_path_factory.mktemp("h42"), settings=CLEANS)
-    yield server
-    server.close()
+    work = tmp_path_factory.mktemp("h42")
+    yield from running_server(
+        hive42_metastore.missing(),
+        lambda: hive42_metastore.HiveMetastoreServer(work, settings=CLEANS),
+    )
 
 
 @pytest.fixture

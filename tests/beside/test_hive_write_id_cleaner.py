@@ -10,6 +10,7 @@ import threading
 import hive_sql
 import pytest
 from both import Both
+from running_server import running_server
 from test_hive_workers import changed_by_both, directories
 
 from acidsql.storage.folding.compact import CompactionRun
@@ -23,12 +24,10 @@ BY_WRITE_IDS = {
 
 @pytest.fixture(scope="module")
 def hive_by_write_ids(tmp_path_factory):
-    reason = hive_sql.missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = hive_sql.Hive(tmp_path_factory.mktemp("by_write_ids"), settings=BY_WRITE_IDS)
-    yield server
-    server.close()
+    work = tmp_path_factory.mktemp("by_write_ids")
+    yield from running_server(
+        hive_sql.missing(), lambda: hive_sql.Hive(work, settings=BY_WRITE_IDS)
+    )
 
 
 @pytest.fixture

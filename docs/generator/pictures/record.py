@@ -307,15 +307,7 @@ def _lag(spark: Any, seconds: float) -> Facts:
 
 def record_shell(warehouse: Path) -> Facts:
     """What a person sees who types into ``acidsql``. It starts a Spark of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "acidsql",
-        "--warehouse",
-        str(warehouse),
-        "--master",
-        "local[2]",
-    ]
+    command = _acidsql_command(warehouse, "--master", "local[2]")
     environment = {
         **os.environ,
         "HOME": str(warehouse),
@@ -376,15 +368,7 @@ def record_top(directory: Path, wait_s: float = 0) -> Facts:
         store.take_next(worker, "db1-17", only=queued.id)
         store.note_progress(queued.id, worker, "merge 12/40, 4 run, 1.2 GB")
         time.sleep(wait_s)
-        command = [
-            sys.executable,
-            "-m",
-            "acidsql",
-            "--warehouse",
-            str(warehouse),
-            "top",
-        ]
-        top = Terminal(command, os.environ, (36, 112))
+        top = Terminal(_acidsql_command(warehouse, "top"), os.environ, (36, 112))
         try:
             top.wait_for("12/40")  # in the last line
             lines = top.lines()
@@ -392,6 +376,11 @@ def record_top(directory: Path, wait_s: float = 0) -> Facts:
         finally:
             top.close()
     return {"lines": _without_names(lines, str(warehouse))}
+
+
+def _acidsql_command(warehouse: Path, *arguments: str) -> list[str]:
+    """Return the command line of ``acidsql`` on a warehouse, with further arguments."""
+    return [sys.executable, "-m", "acidsql", "--warehouse", str(warehouse), *arguments]
 
 
 def _without_names(lines: list[list[tuple[str, str]]], warehouse: str) -> list[list[list[str]]]:
