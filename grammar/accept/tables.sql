@@ -3,6 +3,10 @@ CREATE TABLE IF NOT EXISTS db.n (id BIGINT NOT NULL COMMENT 'it''s', m MAP<STRIN
   d INT DEFAULT 1 + (2) COMMENT 'd', CONSTRAINT positive CHECK (id > 0))
 COMMENT 'c' PARTITIONED BY (p STRING COMMENT 'x', q INT) CLUSTERED BY (id) INTO 4 BUCKETS STORED AS ORC
 LOCATION '/x' TBLPROPERTIES ('a' = 'b', c.d = 1, e = true)
+-- case create_table, table_clause: the format by name
+CREATE TABLE n (a INT, p STRING) USING acidsql PARTITIONED BY (p)
+-- case create_table, table_clause: the format by name, as a query
+CREATE OR REPLACE TABLE n USING ACIDSQL AS SELECT a, p FROM n
 -- case create_table: transactional by name
 CREATE TRANSACTIONAL TABLE n (a INT)
 -- case create_table: Hive's MANAGED

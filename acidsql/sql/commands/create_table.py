@@ -22,6 +22,7 @@ from acidsql.sql.parsed.statements import (
 )
 from acidsql.sql.text.tokens import Span
 
+OWN_FORMAT = "ACIDSQL"  # USING acidsql makes an ACID table
 _KIND_PROPERTY = "transactional_properties"
 _ACID_WORDS = {"TRANSACTIONAL", "MANAGED"}  # words that only tables of ours have
 _ORC = "org.apache.hadoop.hive.ql.io.orc.Orc"
@@ -53,9 +54,7 @@ def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stat
     NOTHING, else a QUERY). Clauses that exclude each other raise UnsupportedError."""
     c.expect("CREATE")
     replace = c.accept("OR", "REPLACE")
-    words: set[str] = set()
-    while not c.is_at("TABLE"):
-        words.add(c.take().upper)
+    words = _take_words_before_table(c)
     foreign = _find_spark_clause(c, is_ours, words)
     if foreign is not None:
         _refuse_mixed_clauses(c, words, foreign)
@@ -107,7 +106,16 @@ def parse_create_table(c: Cursor, is_ours: IsOurs, statement_span: Span) -> Stat
         draft.property_spans,
         replace is not None,
         temporary,
+        "USING" in draft.clause_words,
     )
+
+
+def _take_words_before_table(c: Cursor) -> set[str]:
+    """Take the words between CREATE and TABLE, and return them in upper case."""
+    words: set[str] = set()
+    while not c.is_at("TABLE"):
+        words.add(c.take().upper)
+    return words
 
 
 # ── ours or Spark's ──────────────────────────────────────────────────────────────────────────
@@ -145,6 +153,9 @@ def _find_spark_clause_ahead(c: Cursor) -> tuple[str, Span] | None:
     do not have, or ``'transactional'='false'``. None if there is none. The cursor moves."""
     pairs: _Pairs = ()
     while not c.is_at_end and not c.is_at("AS"):
+        if c.is_at("USING", OWN_FORMAT):
+            c.take(2)
+            continue
         if c.is_at("USING"):
             return "USING", c.token.span
         if _accept_orc_clause(c):
@@ -347,6 +358,7 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
     ("STORED", "AS"): _parse_stored_as,
     ("PARTITIONED", "BY"): _parse_partitioned_by,
     ("CLUSTERED", "BY"): _parse_clustered_by,
+    ("USING", OWN_FORMAT): lambda c, draft: None,  # ``clause_words`` has it
 }
 
 

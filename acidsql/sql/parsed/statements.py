@@ -188,7 +188,8 @@ class CreateTable:
     SELECT``.
 
     ``property_spans`` are the places of the properties in the text, in their order. A property
-    that the word TRANSACTIONAL stands for comes last and has no place.
+    that the word TRANSACTIONAL stands for comes last and has no place. ``names_format``: the text
+    says USING acidsql.
     """
 
     name: Name
@@ -209,6 +210,7 @@ class CreateTable:
     property_spans: tuple[Span, ...] = ()
     or_replace: bool = False
     temporary: bool = False
+    names_format: bool = False
 
 
 @dataclass(frozen=True, slots=True)
