@@ -36,6 +36,7 @@ HERE = Path(__file__).parent
 # Modules whose tests take turns, by their paths (the first pattern that fits counts): each day runs
 # one test in so many of the module. So ``make test`` takes a quarter of an hour on two cores.
 TURNS = (
+    ("extension/test_*.py", 3),
     ("faults/test_processes.py", 5),
     ("faults/test_transaction_faults.py", 4),
     ("faults/test_*.py", 6),

@@ -60,6 +60,7 @@ class _Connected:
 
     def connect(self, *args: object, **keywords: object) -> acidsql.Session:
         inspect.signature(acidsql.connect).bind(*args, **keywords)
+        self._session.extend(keywords.get("extend", False))
         return self._session
 
     def __getattr__(self, name: str) -> object:

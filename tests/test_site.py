@@ -30,7 +30,7 @@ ANSWERS = {
     "optimize": ["maintenance.html"],
     "time travel": ["history.html"],
     "versionAsOf": ["history.html"],
-    "saveAsTable": ["dataframes.html"],
+    "saveAsTable": ["spark-sql.html"],
     "DeltaTable": ["dataframes.html"],
     "foreachBatch": ["streams.html"],
     "kafka": ["streams.html"],

@@ -43,6 +43,17 @@ def conf_settings(spark: SparkSession) -> dict[str, str]:
     return conf_values
 
 
+def may_extend(spark: SparkSession) -> bool:
+    """Whether the Spark conf says that ``connect`` extends Spark's own calls. Raise SettingError if
+    ``spark.acidsql.extend`` is neither true nor false."""
+    value = (conf(spark, "extend") or "false").strip().lower()
+    if value not in ("true", "false"):
+        raise SettingError(
+            f"{SPARK_PREFIX}extend={value} is neither true nor false.", name="extend"
+        )
+    return value == "true"
+
+
 def open_metastore(url: str | None, warehouse: str, settings: Settings) -> Metastore:
     """Open acidsql's own metastore at a URL or, without one, the SQLite file in a local warehouse.
     The warehouse's directory is made if it is missing, also with a URL; so is the SQLite file.

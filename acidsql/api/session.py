@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from acidsql.api.checks import CheckMethods
 from acidsql.api.dataframes.methods import DataFrameMethods
+from acidsql.api.extension.doors import close_doors, open_doors
+from acidsql.api.extension.extension import Extension
 from acidsql.api.health import HealthMethods
 from acidsql.api.history import HistoryMethods
 from acidsql.api.info import InfoMethods
@@ -20,11 +22,13 @@ from acidsql.api.opening import (
     conf,
     conf_settings,
     is_hive,
+    may_extend,
     open_hive,
     open_metastore,
     warehouse_location,
 )
 from acidsql.api.streams import StreamMethods
+from acidsql.api.unknown_tables import note_tables_of
 from acidsql.arguments import checked, checked_while_open, need_count
 from acidsql.compaction.service import Service
 from acidsql.costs import Costs
@@ -59,6 +63,7 @@ def connect(
     retries: int = 0,
     compactor: str = "background",
     settings: Mapping[str, str | bool | float] | None = None,
+    extend: bool | None = None,
 ) -> Session:
     """Open a new, independent session.
 
@@ -78,6 +83,9 @@ def connect(
             this session. Run ``acidsql compactor`` or ``ALTER TABLE … COMPACT`` instead.
         settings: Settings by Hive's names (``{"hive.txn.timeout": "60s"}``). They take precedence
             over the Spark conf ``spark.acidsql.<name>``.
+        extend: Let Spark's own calls of this Spark session know ACID tables, until the session is
+            closed: ``spark.sql``, ``df.write`` and others (``acidsql/api/extension``). Default: the
+            Spark conf ``spark.acidsql.extend``, else no. The newest of several sessions answers.
 
     Returns:
         The session, the newest for ``%%acidsql``. Close it, or use it as a context manager.
@@ -102,6 +110,9 @@ def connect(
         warm_workers(spark)
     _convert_sparks_errors()
     session = Session(spark, place, store, chosen, retries, compactor)
+    if may_extend(spark) if extend is None else extend:
+        session.extend()
+    note_tables_of(session)
     _newest[:] = [session]
     return session
 
@@ -140,6 +151,29 @@ class Session(
         last: The receipt of the last statement that changed something, or None.
         costs: The costs of the last statement of any kind, or None.
     """
+
+    _extension: Extension | None = None
+
+    @checked_while_open
+    def extend(self, is_on: bool = True) -> None:
+        """Let Spark's own calls of this Spark session know ACID tables until ``close``, as
+        ``connect(extend=True)`` does.
+
+        Args:
+            is_on: False gives everything back, as ``close`` does. What is so already stays so.
+        """
+        if is_on and self._extension is None:
+            self._extension = Extension(self)
+            open_doors(self._extension)
+        elif not is_on:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        """Take Spark's own calls from this session, if it has them."""
+        if self._extension is not None:
+            close_doors(self._extension)
+            self._extension.is_in_charge = False
+            self._extension = None
 
     @property
     def last(self) -> Receipt | None:
@@ -355,6 +389,7 @@ class Session(
         compactor, and disconnect from the metastore. A second call does nothing."""
         if not self._closed:
             self._closed = True
+            self._give_back()
             self._runner.close()
             self.metastore.close()
             drop_unneeded_briefly(self.spark)

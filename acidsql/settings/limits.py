@@ -26,7 +26,7 @@ FIRST_LOCK_SLEEP_MS = 100  # DbLockManager: 100 ms, then twice as long each time
 OWN_PREFIX = "acidsql."  # of the settings that Hive does not have
 SPARK_PREFIX = "spark.acidsql."  # of all settings in the Spark conf
 _PREFIXES = (OWN_PREFIX, "hive.")  # settings keep these after SPARK_PREFIX
-_READ_BY_CONNECT = ("warehouse", "metastore")  # confs that are no settings
+_READ_BY_CONNECT = ("warehouse", "metastore", "extend")  # confs that are no settings
 _OF_STORES = "storage."  # confs that acidsql itself writes
 LEAST_LOCK_SLEEP_CAP_MS = 15_000  # DbLockManager.MAX_SLEEP: the cap is never lower than this
 
@@ -145,6 +145,13 @@ class Settings(CompactorSettings):
         "hive.exec.drop.ignorenonexistent",
         "false",
         "true: DROP TABLE and DROP VIEW of what is not there do nothing, as with IF EXISTS.",
+    )
+    default_tables: bool = boolean(
+        "acidsql.default.tables",
+        "false",
+        "true: a new table is an ACID table also in Spark's own calls of a session that acidsql "
+        "extends, unless the call names another format: in ``spark.sql``, ``saveAsTable`` and "
+        "``writeTo``. In ``acid.sql`` it always is.",
     )
     max_dynamic_partitions: int = count(
         "hive.exec.max.dynamic.partitions",

@@ -33,6 +33,7 @@ from acidsql.settings import Settings, setting_name
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.parser import LiteralRules, parse
 from acidsql.sql.text.frames import need_relations
+from acidsql.sql.text.tokens import SqlText
 from acidsql.statements.context.environment import file_errors, statement_environment
 from acidsql.statements.context.result import (
     Clock,
@@ -54,6 +55,7 @@ from acidsql.statements.context.statement_text import (
 from acidsql.statements.dml.prepare import Changing
 from acidsql.statements.queries.changes import Moment
 from acidsql.statements.queries.view_rows import refuse_version
+from acidsql.statements.recognition import Recognized
 from acidsql.statements.wiring import Wiring
 from acidsql.storage.columns import quoted_path
 from acidsql.storage.spark.session.job_progress import cancelled_by_ctrl_c
@@ -309,6 +311,36 @@ class Runner:
         plan = f"== Physical Plan ==\nExecute {type(statement).__name__}"
         return text_frame(self._spark, "plan", [plan])
 
+    # ── what spark.sql may hand over ─────────────────────────────────────────────────────────
+
+    def recognize(self, text: SqlText) -> Recognized | None:
+        """Return the statement of a text of ``spark.sql`` if it concerns acidsql
+        (``Recognition.recognize``); None if Spark alone is to run it. Nothing is run."""
+        return self._wiring.recognition.recognize(text, self._literal_rules())
+
+    def find_readable(self, parts: tuple[str, ...]) -> Table | None:
+        """Return the table or view that acidsql reads by a name in the place of Spark
+        (``Recognition.find``); None for any other name."""
+        return self._wiring.recognition.find(parts)
+
+    def may_be_ours(self, parts: tuple[str, ...]) -> bool:
+        """Whether the metastore has a table or view of this name, which a temporary view may
+        hide."""
+        return self._wiring.names.may_be_ours(parts)
+
+    def is_in_spark(self, parts: tuple[str, ...]) -> bool:
+        """Whether Spark itself has a table or view of this name."""
+        return self._wiring.names.is_in_spark(parts)
+
+    def share_database(self, parts: tuple[str, ...]) -> None:
+        """Make the database of a new ACID table in the metastore, if only Spark has it so far.
+        ``parts``: the table's name."""
+        name = self.qualify(parts)
+        if name is None or self._metastore.get_database(name.database) is not None:
+            return
+        if self._wiring.context.databases.exists(name.database):
+            self.run(f"CREATE DATABASE IF NOT EXISTS {quoted_path((name.database,))}", None, 0)
+
     # ── without a statement ──────────────────────────────────────────────────────────────────
 
     def runner_for(self, spark: SparkSession) -> Runner:
@@ -335,14 +367,14 @@ class Runner:
         self._wiring.temporary.require_existing()
         return acid_table(self._wiring.names.find_entry(parts, at_a_glance=True))
 
-    def acid_names(self, database: str | None) -> list[str]:
-        """Return the names of the ACID tables and views of a database that SHOW TABLES shows; None:
-        of the current one. [] if there is no such database, or another catalog is current. Any
-        thread may call this."""
+    def acid_names(self, database: str | None, pattern: str | None = None) -> list[str]:
+        """Return the names of the ACID tables and views of a database that SHOW TABLES LIKE the
+        pattern shows; None: of the current one. [] if there is no such database, or another catalog
+        is current. Any thread may call this."""
         if not is_own_catalog(self._spark):
             return []
         name = self._wiring.names.current_database if database is None else database.lower()
-        return self._wiring.shows.acid_names(name)
+        return self._wiring.shows.acid_names(name, pattern)
 
     def acid_columns(self, parts: tuple[str, ...]) -> list[str]:
         """Return the names of the columns of an ACID table or view; [] if there is none of this

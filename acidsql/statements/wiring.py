@@ -38,6 +38,7 @@ from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.row_conflicts import is_row_conflict
 from acidsql.statements.queries.spark_statements import SparkStatements
 from acidsql.statements.queries.table_rows import TableRows
+from acidsql.statements.recognition import Recognition
 from acidsql.statements.show.shows import ShowStatements
 from acidsql.txn import TxnManager
 
@@ -87,6 +88,7 @@ class Wiring:
         # All others.
         self.transaction_statements = TransactionStatements(context)
         self.compactions, self.shows = CompactionStatements(context), ShowStatements(context)
+        self.recognition = Recognition(context, self.shows)
         self.history, self.checks = HistoryStatements(context), TableRepairs(context)
         self.health = TableHealth(context)
         self.handlers = all_handlers([

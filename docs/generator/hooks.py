@@ -41,8 +41,9 @@ _SEARCH_WORDS = {
     ),
     "columns.md": ("alter table", "schema evolution", "add columns", "rename column"),
     "constraints.md": ("check", "not null", "default", "primary key"),
-    "dataframes.md": (
-        "saveAsTable", "insertInto", "DataFrameWriter", "writeTo", "DeltaTable", "pandas",
+    "dataframes.md": ("DeltaTable", "pandas", "merge_into"),
+    "spark-sql.md": (
+        "saveAsTable", "insertInto", "DataFrameWriter", "writeTo", "mergeInto", "spark.table",
     ),
     "history.md": (
         "time travel", "versionAsOf", "timestampAsOf", "version", "restore", "undo", "rollback",

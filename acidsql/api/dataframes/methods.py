@@ -260,12 +260,12 @@ def _layout_clauses(
         else ""
     )
     pairs = ", ".join(
-        f"{_string_literal(key)} = {_string_literal(value)}" for key, value in properties.items()
+        f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items()
     )
     return f"{text} TBLPROPERTIES ({pairs})" if pairs else text
 
 
-def _string_literal(text: str) -> str:
+def string_literal(text: str) -> str:
     """Return a text as a string literal in acidsql's own SQL: in single quotes, with escapes by
     backslashes."""
     escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
@@ -299,7 +299,7 @@ def _column_definition(field: T.StructField) -> str:
     of the type. Spark's TIMESTAMP and TIMESTAMP_NTZ are both TIMESTAMP there, a wall clock."""
     not_null = "" if field.nullable else " NOT NULL"
     comment = field.metadata.get("comment")
-    comment_clause = "" if comment is None else f" COMMENT {_string_literal(comment)}"
+    comment_clause = "" if comment is None else f" COMMENT {string_literal(comment)}"
     return (
         f"{quote(field.name)} {storable_type(hive_type(field.dataType))}{not_null}{comment_clause}"
     )

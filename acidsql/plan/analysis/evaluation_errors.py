@@ -23,6 +23,14 @@ from acidsql.plan.analysis.composed_texts import users_place
 from acidsql.plan.analysis.lower import message_without_sql, needs_conversion, no_log
 
 _OURS = "_acidsql_shows_users_text"
+_note_makers: list[Callable[[Any], str | None]] = []
+
+
+def add_note_maker(make_note: Callable[[Any], str | None]) -> None:
+    """Let a function add a note to errors of Spark's, once ``show_users_text`` was called: it gets
+    an error, and returns the note, or None. A second call with the same function does nothing."""
+    if make_note not in _note_makers:
+        _note_makers.append(make_note)
 
 
 def show_users_text() -> None:
@@ -51,12 +59,22 @@ def _wrap_convert_exception(pyspark_module: Any) -> None:
             error = convert(*exception_args, **exception_kwargs)
         if (evaluation_error := _evaluation_error(error)) is not None:
             return evaluation_error
+        _add_notes(error)
         with suppress(Exception):
             error._log_exception()
         return error
 
     setattr(convert_exception, _OURS, True)
     pyspark_module.convert_exception = convert_exception
+
+
+def _add_notes(error: Any) -> None:
+    """Add the notes of all note makers to an error of Spark's. Their own errors are ignored: the
+    error itself must come through."""
+    for make_note in _note_makers:
+        with suppress(Exception):
+            if (note := make_note(error)) is not None:
+                error.add_note(note)
 
 
 def _evaluation_error(error: Any) -> EvaluationError | None:

@@ -62,6 +62,18 @@ class NameResolver:
         """
         return self.acid_table_or_view(parts, self.find_entry(parts, at_a_glance=at_a_glance))
 
+    def may_be_ours(self, parts: tuple[str, ...]) -> bool:
+        """Whether the metastore has a table or view of this name, or the session a temporary table.
+        Temporary views and other catalogs are not looked at: they may hide it. Only a name of one
+        part needs a message to Spark, for the current database."""
+        if is_frame(parts) or len(parts) > 2:
+            return False
+        *database, last = (part.lower() for part in parts)
+        name = TableName(database[0] if database else self.current_database, last)
+        if name.session_txn_id is not None:
+            return False
+        return name in self._temporary or self._tables.find(name, at_a_glance=True) is not None
+
     def find_entry(self, parts: tuple[str, ...], *, at_a_glance: bool = False) -> CatalogEntry:
         """Return the metastore's entry of a name, whatever kind of table or view it is; None if
         there is none, or for a temporary view or DataFrame.

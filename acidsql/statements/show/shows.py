@@ -136,13 +136,14 @@ class ShowStatements(Family):
             sorted(matching_rows),
         )
 
-    def acid_names(self, database: str) -> list[str]:
+    def acid_names(self, database: str, pattern: str | None = None) -> list[str]:
         """Return the names of the ACID tables, temporary tables and views of a database that SHOW
-        TABLES shows; [] if there is no such database."""
+        TABLES LIKE the pattern shows; [] if there is no such database."""
         if self._metastore.get_database(database) is None:
             return []
         temporary_names = [name.name for name in self._temporary.names if name.database == database]
-        return [*self._shown_tables(database), *self._metastore.views(database), *temporary_names]
+        names = [*self._shown_tables(database), *self._metastore.views(database), *temporary_names]
+        return [name for name in names if _is_like(name, pattern)]
 
     def _shown_tables(self, database: str) -> list[str]:
         """Return the names of the ACID tables of a database that are neither temporary nor made by

@@ -1,0 +1,39 @@
+"""Notes on Spark's errors about a table that Spark does not have, but acidsql has."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import WeakSet
+
+from acidsql.api.core import SessionCore
+from acidsql.plan.analysis.evaluation_errors import add_note_maker
+from acidsql.sql.text.given_names import table_parts
+
+_MISSING = "TABLE_OR_VIEW_NOT_FOUND"
+_sessions: WeakSet[SessionCore] = WeakSet()
+
+
+def note_tables_of(session: SessionCore) -> None:
+    """Let Spark's errors about missing tables tell, in this process, that a session of acidsql has
+    the table, as long as the session is open."""
+    _sessions.add(session)
+    add_note_maker(_note)
+
+
+def _note(error: Any) -> str | None:
+    """Return the note for an error of Spark's; None if no open session has the table."""
+    if not str(error.getCondition()).startswith(_MISSING):
+        return None
+    name = error.getMessageParameters()["relationName"]
+    parts = table_parts(name)
+    if not any(session._runner.may_be_ours(parts) for session in _open_sessions()):
+        return None
+    return (
+        f"acidsql has {name}. Use acid.sql or acid.table, or let spark.sql and Spark's other calls "
+        "know the table: acidsql.connect(spark, extend=True). In foreachBatch, use acid.sink."
+    )
+
+
+def _open_sessions() -> list[SessionCore]:
+    """Return the sessions that were not closed."""
+    return [session for session in list(_sessions) if not session._closed]
