@@ -212,7 +212,8 @@ def test_what_another_library_puts_there_later_stays_and_works(table, spark):
         with extended(table, extend=True):
             assert spark.table("t").count() == 2
         assert owner.table is traced
-        assert calls == ["t", "t"]  # the second session has a new door before it
+        users_calls = [name for name in calls if not name.startswith("__acidsql_")]
+        assert users_calls == ["t", "t"]  # the second session has a new door before it
     finally:
         owner.table = own_table
         doors._doors.pop((owner, "table"), None)
