@@ -19,6 +19,8 @@ CREATE TEMPORARY TRANSACTIONAL TABLE n AS SELECT a, p FROM n
 CREATE OR REPLACE TEMPORARY TABLE n LIKE t
 -- case create_table: Spark's OR REPLACE
 CREATE OR REPLACE TABLE db.n (a INT) PARTITIONED BY (p STRING)
+-- case create_table, content: columns and constraints, as a query
+CREATE TABLE n (a BIGINT NOT NULL CHECK (a > 0), b STRING COMMENT 'c', CONSTRAINT k CHECK (a < 9)) PARTITIONED BY (b) AS SELECT a, b FROM t
 -- case create_table, content: OR REPLACE, as a query
 CREATE OR REPLACE TRANSACTIONAL TABLE n PARTITIONED BY (p) AS SELECT a, p FROM n
 -- case content, table_clause: as a query, partitioned by names

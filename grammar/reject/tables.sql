@@ -8,8 +8,8 @@ CREATE TRANSACTIONAL TABLE n (a INT) STORED AS PARQUET
 CREATE TABLE n (a INT) STORED AS TEXTFILE TBLPROPERTIES ('transactional_properties' = 'insert_only')
 -- case UNSUPPORTED_FEATURE at 23-29: may be STORED AS PARQUET
 CREATE TABLE n (a INT) STORED AS PARQUET TBLPROPERTIES ('transactional_properties' = 'default')
--- case UNSUPPORTED_FEATURE at 16-21: takes its columns from the query
-CREATE TABLE n (a INT) AS SELECT 1
+-- case UNSUPPORTED_FEATURE at 39-44: takes names only
+CREATE TABLE n (a INT) PARTITIONED BY (p INT) AS SELECT 1 AS a
 -- case UNSUPPORTED_FEATURE at 39-45: transform
 CREATE TABLE n (a INT) PARTITIONED BY (bucket(4, a))
 -- case PARSE_SYNTAX_ERROR at 37-43: one STORED AS clause

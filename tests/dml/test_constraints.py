@@ -215,3 +215,38 @@ def test_a_table_that_replaces_another_has_its_own_constraints(acid):
     acid.sql("CREATE OR REPLACE TABLE t AS SELECT 1 AS n")
     acid.sql("INSERT INTO t VALUES (1), (-1)")
     assert table(acid) == [(-1,), (1,), (1,)]
+
+
+def test_create_table_as_takes_columns_and_constraints(acid):
+    """The columns stand in the statement, and the query fills them as INSERT … BY NAME does."""
+    acid.sql(
+        "CREATE TABLE t (id BIGINT NOT NULL CHECK (id > 0), d INT DEFAULT 7, p STRING COMMENT 'c',"
+        " CONSTRAINT small CHECK (id + d < 100)) PARTITIONED BY (p) AS SELECT 'a' AS p, 1 AS id"
+    )
+    assert rows(acid, "SELECT id, d, p FROM t") == [(1, 7, "a")]
+    assert rows(acid, "SHOW PARTITIONS t") == [("p=a",)]
+    described = {row[0]: row[1:] for row in rows(acid, "DESCRIBE t")}
+    assert described["id"] == ("bigint", "") and described["p"] == ("string", "c")
+    with pytest.raises(ConstraintError, match="small"):
+        acid.sql("INSERT INTO t (id, p) VALUES (99, 'b')")
+    with pytest.raises(ConstraintError, match="'id' is NOT NULL"):
+        acid.sql("INSERT INTO t VALUES (NULL, 1, 'b')")
+
+
+@needs("replaces_tables")
+@pytest.mark.parametrize(
+    ("elements", "query", "condition"),
+    [
+        ("id INT CHECK (id > 1)", "SELECT id FROM t", "CHECK_CONSTRAINT_VIOLATION"),
+        ("id INT NOT NULL", "SELECT NULL AS id FROM t", "NOT_NULL_CONSTRAINT_VIOLATION"),
+        ("id INT", "SELECT 'x' AS id", "INCOMPATIBLE_DATA_FOR_TABLE.CANNOT_SAFELY_CAST"),
+        ("id INT", "SELECT 1 AS id, 2 AS more", "INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS"),
+    ],
+)
+def test_rows_that_do_not_fit_the_new_table_leave_the_old_one(acid, elements, query, condition):
+    fill(acid, "t (id INT)", "1")
+    with pytest.raises(AcidSqlError) as caught:
+        acid.sql(f"CREATE OR REPLACE TABLE t ({elements}) AS {query}")
+    assert caught.value.condition == condition
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
+    assert "CHECK" not in str(acid.sql("SHOW CREATE TABLE t").first())

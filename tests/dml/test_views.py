@@ -213,6 +213,28 @@ def test_a_view_of_both_kinds_of_tables_is_ours_and_one_of_sparks_tables_is_spar
         v.sql("DROP VIEW sparks")
 
 
+def test_a_view_that_reads_no_acid_table_is_ours_if_it_says_so(v, other, spark_table):
+    """Without the property, a view of literals is Spark's, and other processes do not see it."""
+    ours = "TBLPROPERTIES ('Transactional' = 'TRUE', 'k' = 'x')"
+    v.sql(f"CREATE VIEW literal (n COMMENT 'one', c) {ours} AS SELECT 1 AS a, 'b' AS c")
+    v.sql(f"CREATE OR REPLACE VIEW sparks {ours} AS SELECT id FROM plain")
+    assert table(other, "literal") == [(1, "b")] and table(other, "sparks") == [(1,)]
+    assert "transactional" not in view_of(v, "literal").properties  # Hive would refuse it
+    assert view_of(v, "literal").properties["k"] == "x"
+    (statement,) = v.sql("SHOW CREATE TABLE literal").first()
+    v.sql("DROP VIEW literal")
+    v.sql(statement)
+    assert table(other, "literal") == [(1, "b")]
+    v.sql("CREATE OR REPLACE VIEW literal AS SELECT 2 AS n")  # the name is ours now
+    assert table(other, "literal") == [(2,)]
+    v.sql("CREATE VIEW sparks_own TBLPROPERTIES ('transactional' = 'false') AS SELECT 1 AS a")
+    try:
+        catalogs = {row.viewName: row.catalog for row in v.sql("SHOW VIEWS").collect()}
+        assert catalogs["literal"] == "acidsql" and catalogs["sparks_own"] == "spark_catalog"
+    finally:
+        v.sql("DROP VIEW sparks_own")
+
+
 @needs("keeps_versions")
 def test_older_versions_inside_of_a_view_are_read_and_a_view_has_none(v):
     v.sql("CREATE VIEW before AS SELECT id FROM t VERSION AS OF 1")

@@ -25,7 +25,7 @@ from acidsql.plan.rows.event_query import (
     omitted_value,
     partition_text,
 )
-from acidsql.plan.values.assignment import raise_sql, takes_literals
+from acidsql.plan.values.assignment import Policy, raise_sql, takes_literals
 from acidsql.plan.values.sqltext import Text
 from acidsql.plan.values.struct_fields import FieldMatching
 from acidsql.sql.binder import InsertColumns, bind_insert, default_sql, is_default, value_span
@@ -98,12 +98,21 @@ def plan_source(
 
 
 def plan_create_as_select(
-    text: str, table: Table, query: Text, fields: Fields, place: Span, *, is_case_sensitive: bool
+    text: str,
+    table: Table,
+    query: Text,
+    analyse: Callable[[Text], Fields],
+    place: Span,
+    *,
+    policy: Policy,
+    is_case_sensitive: bool,
 ) -> EventQuery:
     """Rewrite the insertion of the rows of CREATE TABLE … AS SELECT into the new table (mode
-    NEW_TABLE); columns are matched by name. ``fields``: the query's columns. Spark is not asked."""
+    NEW_TABLE), as INSERT … BY NAME does: a column that the query lacks gets its DEFAULT or NULL.
+    ``analyse``: tells a query's columns. Raise AnalysisError if the query has a column that the
+    table lacks, or of a type that does not fit."""
     context = RewriteContext(
-        text, table, "", query.new(), lambda _: fields, is_case_sensitive=is_case_sensitive
+        text, table, "", query.new(), analyse, policy=policy, is_case_sensitive=is_case_sensitive
     )
     bound = bind_insert(text, table, None, ())
     return plan_source(context, bound, query, place, WriteMode.NEW_TABLE, by_name=True)

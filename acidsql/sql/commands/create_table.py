@@ -364,8 +364,8 @@ _CLAUSES: dict[tuple[str, ...], Callable[[Cursor, _TableDraft], None]] = {
 
 def _refuse_excluded_clauses(c: Cursor, draft: _TableDraft, query: Query | None) -> None:
     """Raise UnsupportedError for clauses that exclude each other: with LIKE, a query, COMMENT,
-    partitions or buckets; with a query, columns with types or constraints. Raise SqlSyntaxError if
-    there are no columns, no AS and no LIKE."""
+    partitions or buckets; with a query, PARTITIONED BY with types. Raise SqlSyntaxError if there
+    are no columns, no AS and no LIKE."""
     if draft.like is not None:
         if query is not None or draft.clause_words & {"PARTITIONED", "CLUSTERED", "COMMENT"}:
             c.refuse(
@@ -374,13 +374,13 @@ def _refuse_excluded_clauses(c: Cursor, draft: _TableDraft, query: Query | None)
                 draft.like.span,
             )
     elif query is not None:
-        if named := (*draft.columns, *draft.partitioned_by):
+        if draft.partitioned_by:
             c.refuse(
-                "CREATE TABLE … AS takes its columns from the query: name none here "
-                "(PARTITIONED BY takes names only)",
-                named[0].span,
+                "PARTITIONED BY of CREATE TABLE … AS takes names only: the types stand in the list "
+                "of columns before it, or come from the query",
+                draft.partitioned_by[0].span,
             )
     elif not draft.columns:
         c.fail("Expected the columns, AS or LIKE")
     if draft.constraints and not draft.columns:
-        c.refuse("CREATE TABLE … AS has no constraints", draft.constraints[0].span)
+        c.refuse("A list of constraints needs the columns, too", draft.constraints[0].span)

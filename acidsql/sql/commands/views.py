@@ -23,8 +23,8 @@ from acidsql.sql.text.tokens import TokenKind
 
 def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
     """Parse ``CREATE [OR REPLACE] VIEW …``; return None if the view is Spark's: its query reads
-    neither an ACID table, nor a view of some, nor a DataFrame, and nothing of these has its name
-    already.
+    neither an ACID table, nor a view of some, nor a DataFrame, nothing of these has its name
+    already, and TBLPROPERTIES do not say ``'transactional'='true'``.
 
     Raises:
         SqlSyntaxError: The text does not parse.
@@ -37,7 +37,7 @@ def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
     at = c.token
     if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
     name = c.take_name("the name of the new view")
-    if not is_ours(name.parts) and not _reads_acid(c, is_ours):
+    if not (is_ours(name.parts) or _is_transactional(c) or _reads_acid(c, is_ours)):
         return None
     if or_replace and if_not_exists:
         c.refuse("CREATE OR REPLACE VIEW has no IF NOT EXISTS", at.span)
@@ -56,8 +56,29 @@ def parse_create_view(c: Cursor, is_ours: IsOurs) -> CreateView | None:
         if word == "COMMENT":
             comment = c.take_string("the comment in quotes")
         else:
-            pairs = parse_properties(c)
+            pairs = tuple(pair for pair in parse_properties(c) if not _means_ours(pair))
     return CreateView(name, _take_as_query(c), columns, comment, pairs, or_replace, if_not_exists)
+
+
+def _is_transactional(c: Cursor) -> bool:
+    """Whether a property before the query says that acidsql's metastore has the view, whatever the
+    query reads. The cursor does not move."""
+    start = c.index
+    while not c.is_at("AS") and not c.is_at("TBLPROPERTIES", "(") and not c.is_at_end:
+        if c.is_at("("):
+            c.skip_brackets()
+        else:
+            c.take()
+    pairs = parse_properties(c) if c.accept("TBLPROPERTIES") else ()
+    c.index = start
+    return any(map(_means_ours, pairs))
+
+
+def _means_ours(pair: tuple[str, str]) -> bool:
+    """Whether a property of a view is ``'transactional'='true'``. It only decides who has the view,
+    and is not kept: a Hive Metastore has no such views."""
+    key, value = pair
+    return key.lower() == "transactional" and value.lower() == "true"
 
 
 def _reads_acid(c: Cursor, is_ours: IsOurs) -> bool:

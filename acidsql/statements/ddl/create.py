@@ -67,7 +67,8 @@ def define_table(
         name: The new table's name.
         location: The new table's directory.
         type_of: Asks Spark for the type of a DEFAULT.
-        fields: The columns of the query after AS SELECT; none without a query.
+        fields: The columns of the query after AS SELECT; none without a query. They are the table's
+            columns, unless the statement has a list of them.
 
     Raises:
         AnalysisError: A column is defined twice, is named but not defined, or has an unknown type
@@ -78,7 +79,7 @@ def define_table(
     _check_layout(statement, text)
     columns = tuple(bind_column(column, text, type_of) for column in statement.columns)
     partitions = tuple(bind_column(column, text, type_of) for column in statement.partitioned_by)
-    if statement.query is not None:
+    if statement.query is not None and not columns:
         place = statement.query.span
         columns = tuple(new_column(name, kind, text, place) for name, kind in fields)
     if statement.partition_names:

@@ -9,6 +9,7 @@ from acidsql.metastore.foreign import acid_table
 from acidsql.plan.analysis import lower
 from acidsql.plan.cdc.queries import plan_auto_cdc
 from acidsql.plan.rewrite import PreparedStatement, plan_dml
+from acidsql.plan.rows.event_query import Fields
 from acidsql.plan.rows.insert import plan_create_as_select
 from acidsql.plan.standins.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.plan.standins.names import refuse_temporary
@@ -200,9 +201,10 @@ class Preparer:
     def prepare_create_as_select(
         self, statement: st.CreateTable, statement_text: StatementText
     ) -> PreparedStatement:
-        """Prepare CREATE TABLE … AS SELECT: derive the new table from the query's columns, and
-        rewrite the query that makes its rows. Nothing is created or locked. Raise SqlError if the
-        text is wrong, UnsupportedError or CatalogError if there cannot be such a table."""
+        """Prepare CREATE TABLE … AS SELECT: derive the new table from the statement's columns, or
+        else the query's, and rewrite the query that makes its rows. Nothing is created or locked.
+        Raise SqlError if the text is wrong, UnsupportedError or CatalogError if there cannot be
+        such a table."""
         assert statement.query is not None
         readable, double_quoted = self._names.find_readable, statement_text.double_quoted
         rewritten = rewrite(statement_text.text, statement, readable, double_quoted=double_quoted)
@@ -213,8 +215,14 @@ class Preparer:
         name = self._tables.new_name(statement, statement_text.text)
         table = self._tables.define_table(statement, statement_text.text, name, fields)
         table = table.with_zlib() if self._abilities.read_by_hive3 else table
+
+        def analyse(analysed: Text) -> Fields:
+            if analysed is query:
+                return fields
+            return lower.fields(self._spark, analysed, views, statement_text.args)
+
         event_query = plan_create_as_select(
-            statement_text.text, table, query, fields, statement.query.span,
-            is_case_sensitive=is_case_sensitive(self._spark),
+            statement_text.text, table, query, analyse, statement.query.span,
+            policy=assignment_policy(self._spark), is_case_sensitive=is_case_sensitive(self._spark),
         )  # fmt: skip
         return PreparedStatement((event_query,), rewritten.standins)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from acidsql.acid.constraints import Constraint, ConstraintKind
-from acidsql.acid.table import Column, SortColumn, Table, ViewText
+from acidsql.acid.table import TRANSACTIONAL, Column, SortColumn, Table, ViewText
 from acidsql.plan.standins.view_text import users_properties
 from acidsql.storage.columns import quote, quoted_path
 
@@ -41,7 +41,8 @@ def create_statement(table: Table) -> str:
 
 def _create_view(view: Table, text: ViewText) -> str:
     """Return a CREATE VIEW statement with the view's columns, comment, the properties that the user
-    has set, and its expanded query, with full names."""
+    has set, and its expanded query, with full names. ``'transactional'='true'`` makes the view one
+    of acidsql's again, also if its query reads no ACID table."""
     columns = ",\n  ".join(
         quote(column.name)
         + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
@@ -50,8 +51,7 @@ def _create_view(view: Table, text: ViewText) -> str:
     lines = [f"CREATE VIEW {_quoted_name(view)} (\n  {columns})"]
     if view.comment:
         lines.append(f"COMMENT {_string_literal(view.comment)}")
-    if properties := users_properties(view):
-        lines.append(_tblproperties_clause(properties))
+    lines.append(_tblproperties_clause({**users_properties(view), TRANSACTIONAL: "true"}))
     return "\n".join([*lines, f"AS {text.expanded}"])
 
 
