@@ -6,6 +6,7 @@ SHELL := /bin/sh
 VENV   := .venv
 PY     := $(VENV)/bin/python
 BENCH  := .venv-bench
+DBT    := .venv-dbt
 STAMP  := $(VENV)/installed
 # Found when a recipe needs it, so that `make help` costs nothing.
 WITH_JAVA = JAVA_HOME="$$($(PY) -m acidsql.java)" && export JAVA_HOME && \
@@ -132,6 +133,26 @@ test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user
 test-kafka: install ## Run the test of a stream from a real Kafka 4.3, which Maven fetches
 	@$(WITH_JAVA) ACIDSQL_KAFKA=1 $(PY) -m pytest tests/streams/test_kafka.py $(ARGS)
 
+# dbt has a virtual environment of its own: it is large, and pins what others may want newer.
+$(DBT)/installed: pyproject.toml
+	@set -e; $(FIND_PYTHON); rm -rf $(DBT); $$found -m venv $(DBT)
+	@echo "Installing acidsql and dbt into $(DBT) (some 1.1 GB) …"
+	@$(DBT)/bin/pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(DBT)/bin/pip install --quiet --disable-pip-version-check --editable '.[connect,dbt,java]' --group dbt-suite
+	@touch $@
+
+WITH_DBT = JAVA_HOME="$$($(DBT)/bin/python -m acidsql.java)" && export JAVA_HOME && \
+           export PYSPARK_PYTHON="$(CURDIR)/$(DBT)/bin/python" DBT_SEND_ANONYMOUS_USAGE_STATS=false &&
+
+.PHONY: test-dbt
+test-dbt: $(DBT)/installed ## Run dbt's own conformance suite over the adapter for dbt (ARGS="-k snapshot")
+	@$(WITH_DBT) $(DBT)/bin/python -m pytest -p dbt.tests.fixtures.project \
+	  --confcutdir=tests/dbt_suite tests/dbt_suite $(ARGS)
+
+.PHONY: run-dbt
+run-dbt: $(DBT)/installed ## Run examples/dbt three times: a shop's seeds, facts and history by dbt
+	@$(WITH_DBT) $(DBT)/bin/python examples/dbt/run.py $(ARGS)
+
 .PHONY: mutants
 mutants: install ## Try small faults one by one: the tests must notice each (ARGS="--fast", ARGS="--only lock")
 	@$(WITH_JAVA) $(PY) tests/mutants/mutants.py $(ARGS)
@@ -156,7 +177,7 @@ pictures: install ## Draw the documentation's pictures anew, from what acidsql d
 .PHONY: lint
 lint: install ## Check style and types
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group lint
-	@$(PY) -m ruff check acidsql pyspark_acidsql tests examples benchmarks docs
+	@$(PY) -m ruff check acidsql pyspark_acidsql dbt_adapter tests examples benchmarks docs
 	@$(PY) -m mypy
 
 # The peers stop at Spark 4.1, so all are measured on it.
@@ -185,10 +206,10 @@ test-peers: install $(BENCH)/installed ## Ask Delta Lake, Iceberg and Spark what
 
 .PHONY: clean
 clean: ## Remove what was built, tables of the example included; keep .venv and .java
-	rm -rf build dist spark-warehouse metastore_db derby.log .pytest_cache .hypothesis \
+	rm -rf build dist logs examples/dbt/logs examples/dbt/target spark-warehouse metastore_db derby.log .pytest_cache .hypothesis \
 	  .mypy_cache .ruff_cache
 	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
 
 .PHONY: distclean
 distclean: clean ## Remove the virtual environments and .java too
-	rm -rf $(VENV) $(BENCH) .java
+	rm -rf $(VENV) $(BENCH) $(DBT) .java

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+ADAPTER = ROOT / "dbt_adapter"  # the build takes its packages from below this directory
 USERS_SCRIPT = ROOT / "tests" / "users_script.py"
 # Runs an example with what is installed in a directory, and not with the sources beside the tests.
 RUN = """
@@ -54,13 +55,16 @@ def test_the_wheel_has_all_files_of_the_packages_and_nothing_else(dist):
     (wheel,) = dist.glob("*.whl")
     found = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     wanted = {
-        str(path.relative_to(ROOT))
-        for package in ("acidsql", "pyspark_acidsql")
-        for path in (ROOT / package).rglob("*")
+        str(path.relative_to(above))
+        for above, package in ((ROOT, "acidsql"), (ROOT, "pyspark_acidsql"), (ADAPTER, "dbt"))
+        for path in (above / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert found == wanted
     assert "acidsql/py.typed" in found
+    # dbt's packages are shared: no wheel but dbt's own has these files.
+    shared = {f"dbt/{package}__init__.py" for package in ("", "adapters/", "include/")}
+    assert found.isdisjoint(shared) and "dbt/adapters/acidsql/__init__.py" in found
 
 
 @pytest.mark.spark
