@@ -106,6 +106,7 @@ class TestStrategies(SeedConfigBase):
     def models(self):
         configs = {
             "by_default": "",
+            "by_default_with_key": "unique_key='id'",
             "appended": "incremental_strategy='append'",
             "merged_without_key": "incremental_strategy='merge'",
             "merged": "incremental_strategy='merge', unique_key='id'",
@@ -139,6 +140,7 @@ class TestStrategies(SeedConfigBase):
         run_dbt(["run"])
         expected = {
             "by_default": "appended",
+            "by_default_with_key": "merged",
             "appended": "appended",
             "merged_without_key": "appended",
             "merged": "merged",

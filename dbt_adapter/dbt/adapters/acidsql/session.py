@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dbt.adapters.acidsql.credentials import AcidsqlCredentials
+from dbt.adapters.events.logging import AdapterLogger
 from dbt.adapters.spark.connections import SparkConnectionWrapper
 from pyspark.sql import DataFrame, SparkSession
 
@@ -20,6 +21,8 @@ from acidsql.java import use_java
 from acidsql.sql.text.tokens import split_statements
 from acidsql.storage.spark.session.quiet import new_spark
 
+_log = AdapterLogger("acidsql")
+_OWN_CONF = "spark.acidsql."
 _starting_spark = threading.Lock()
 _NO_TRANSACTION = "NO_ACTIVE_TRANSACTION"
 
@@ -58,8 +61,10 @@ def _new_spark_session(credentials: AcidsqlCredentials) -> SparkSession:
             running = new_spark(conf)
     spark = running.newSession()
     for name, value in conf.items():
-        if spark.conf.isModifiable(name):
+        if name.startswith(_OWN_CONF) or spark.conf.isModifiable(name):
             spark.conf.set(name, value)
+        elif (running_value := spark.conf.get(name, None)) != value:
+            _log.warning(f"Spark runs already: {name} stays {running_value}, and is not {value}.")
     return spark
 
 

@@ -5,6 +5,11 @@
   {{ return(acidsql_insert('into', arg_dict, '')) }}
 {%- endmacro %}
 
+{#- Without a strategy, a key is not passed over: its rows are merged. -#}
+{% macro acidsql__get_incremental_default_sql(arg_dict) %}
+  {{ return(get_incremental_merge_sql(arg_dict)) }}
+{%- endmacro %}
+
 {% macro acidsql__get_incremental_insert_overwrite_sql(arg_dict) %}
   {{ return(acidsql_insert('overwrite', arg_dict, '')) }}
 {%- endmacro %}
