@@ -145,7 +145,7 @@ WITH_DBT = JAVA_HOME="$$($(DBT)/bin/python -m acidsql.java)" && export JAVA_HOME
            export PYSPARK_PYTHON="$(CURDIR)/$(DBT)/bin/python" DBT_SEND_ANONYMOUS_USAGE_STATS=false &&
 
 .PHONY: test-dbt
-test-dbt: $(DBT)/installed ## Run dbt's own conformance suite over the adapter for dbt (ARGS="-k snapshot")
+test-dbt: $(DBT)/installed ## Run dbt's own conformance suite over the adapter for dbt (ARGS="-k snapshot"; over Connect: ACIDSQL_CONNECT=1)
 	@$(WITH_DBT) $(DBT)/bin/python -m pytest -p dbt.tests.fixtures.project \
 	  --confcutdir=tests/dbt_suite tests/dbt_suite $(ARGS)
 

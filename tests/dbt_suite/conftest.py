@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -22,21 +23,45 @@ if not HAS_DBT:
     collect_ignore_glob = ["suite/*"]
 
 
+_EMPTY_SEEDS = "dbt-core 1.11 has no --empty for seeds"
+_LOWER_CASE = "acidsql keeps names of columns in lower case, so no two differ in case alone"
+# Tests of the suite that cannot hold here, each with the reason. What is not here must pass.
+SKIPPED = {
+    "TestEmptySeedFlag::test_seed_empty_creates_table_with_zero_rows": _EMPTY_SEEDS,
+    "TestEmptySeedFlag::test_seed_empty_preserves_column_types": _EMPTY_SEEDS,
+    "TestEmptySeedFlag::test_build_empty_with_seed": _EMPTY_SEEDS,
+    "TestEphemeralMulti::test_ephemeral_multi": "compares the text that dbt makes for PostgreSQL",
+    "TestEmptyModelsArentRun::test_dbt_doesnt_run_empty_models": "asks an information_schema",
+    "TestSimpleCopy::test_simple_copy_with_materialized_views": "acidsql has no materialized views",
+    "TestPersistDocsQuotedDescriptionNotAppliedOnMismatch::"
+    "test_quoted_description_not_applied_on_case_mismatch": _LOWER_CASE,
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests that cannot hold, by name."""
+    for item in items:
+        if reason := SKIPPED.get(item.nodeid.partition("::")[2]):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture(scope="session")
-def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def dbt_profile_target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """The target of the profile that the projects use. Spark runs in this process already, and is
-    small: connections open sessions of it."""
+    small: connections open sessions of it. With ``ACIDSQL_CONNECT=1`` it is a server of Spark
+    Connect."""
+    from connect_server import ConnectServer
     from small_spark import small_spark
 
     from acidsql.java import use_java
 
     use_java()
     warehouse = tmp_path_factory.mktemp("warehouse")
-    small_spark(warehouse / "sparks", threads=2, memory="1500m")
-    return {
-        "type": "acidsql",
-        "method": "session",
-        "threads": 2,
-        "warehouse": str(warehouse),
-        "compactor": "off",
-    }
+    target = {"type": "acidsql", "threads": 2, "warehouse": str(warehouse), "compactor": "off"}
+    if not os.environ.get("ACIDSQL_CONNECT"):
+        small_spark(warehouse / "sparks", threads=2, memory="1500m")
+        yield {**target, "method": "session"}
+        return
+    server = ConnectServer(tmp_path_factory.mktemp("server"))
+    yield {**target, "method": "connect", "host": server.url}
+    server.close()

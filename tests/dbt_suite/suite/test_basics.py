@@ -1,4 +1,4 @@
-"""Materializations, ephemeral models, tests of data, caching and relations."""
+"""Materializations, ephemeral models, tests of data, and relations."""
 
 from dbt.tests.adapter.basic.test_adapter_methods import BaseAdapterMethod as TestAdapterMethod
 from dbt.tests.adapter.basic.test_base import (
@@ -16,18 +16,6 @@ from dbt.tests.adapter.basic.test_table_materialization import (
 )
 from dbt.tests.adapter.basic.test_validate_connection import (
     BaseValidateConnection as TestValidateConnection,
-)
-from dbt.tests.adapter.caching.test_caching import (
-    BaseCachingLowercaseModel as TestCachingLowercaseModel,
-)
-from dbt.tests.adapter.caching.test_caching import (
-    BaseCachingSelectedSchemaOnly as TestCachingSelectedSchemaOnly,
-)
-from dbt.tests.adapter.caching.test_caching import (
-    BaseCachingUppercaseModel as TestCachingUppercaseModel,
-)
-from dbt.tests.adapter.caching.test_caching import (
-    BaseNoPopulateCache as TestNoPopulateCache,
 )
 from dbt.tests.adapter.concurrency.test_concurrency import BaseConcurrency as TestConcurrency
 from dbt.tests.adapter.dbt_show.test_dbt_show import (

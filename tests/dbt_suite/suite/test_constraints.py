@@ -82,8 +82,8 @@ class TestIncrementalConstraintsColumnsEqual(SparksTypes, BaseIncrementalConstra
 
 COLUMNS = """
 create or replace table <model_identifier> (
-   `id` int not null primary key check ((id > 0)) check (id >= 1)
-     references <foreign_key_model_identifier> (id),
+   `id` integer not null primary key check ((id > 0)) check (id >= 1)
+     references <foreign_key_model_identifier> (id) unique,
    `color` string,
    `date_day` string)
 as
@@ -136,7 +136,7 @@ class TestModelConstraintsDdl(BaseModelConstraintsRuntimeEnforcement):
     def expected_sql(self):
         return """
 create or replace table <model_identifier> (
-   `id` int not null,
+   `id` integer not null,
    `color` string,
    `date_day` string,
    check ((id > 0)),
@@ -214,7 +214,7 @@ class SparksHeader:
         materialized = self.materialized
         return {
             "my_model_contract_sql_header.sql": f"""
-{{{{ config(materialized="{materialized}") }}}}
+{{{{ config(materialized="{materialized}", on_schema_change="append_new_columns") }}}}
 {{% call set_sql_header(config) %}}
 set time zone 'Asia/Kolkata';
 {{%- endcall %}}

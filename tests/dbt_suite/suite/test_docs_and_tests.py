@@ -24,7 +24,7 @@ from dbt.tests.adapter.persist_docs.test_persist_docs import (
     BasePersistDocsQuotedColumnCaseSensitive as TestPersistDocsQuotedColumnCaseSensitive,
 )
 from dbt.tests.adapter.persist_docs.test_persist_docs import (
-    BasePersistDocsQuotedDescriptionNotAppliedOnMismatch,
+    BasePersistDocsQuotedDescriptionNotAppliedOnMismatch as TestPersistDocsQuotedDescriptionNotAppliedOnMismatch,  # noqa: E501
 )
 from dbt.tests.adapter.query_comment.test_query_comment import (
     BaseEmptyQueryComments as TestEmptyQueryComments,
@@ -84,16 +84,6 @@ class TestStoreTestFailuresAsExceptions(basic.StoreTestFailuresAsExceptions):
 
 class TestStoreTestFailures(BaseStoreTestFailures):
     pass
-
-
-class TestPersistDocsQuotedDescriptionNotAppliedOnMismatch(
-    BasePersistDocsQuotedDescriptionNotAppliedOnMismatch
-):
-    @pytest.mark.skip(
-        reason="acidsql keeps names of columns in lower case, so no two differ in case alone"
-    )
-    def test_quoted_description_not_applied_on_case_mismatch(self, project):
-        pass
 
 
 class TestUnitTestingTypes(BaseUnitTestingTypes):

@@ -159,7 +159,6 @@ class TestBadStrategies(SeedConfigBase):
         return {
             "bad_format.sql": two_runs("file_format='delta'", FIRST, SECOND),
             "bad_strategy.sql": two_runs("incremental_strategy='something_else'", FIRST, SECOND),
-            "no_key.sql": two_runs("incremental_strategy='delete+insert'", FIRST, SECOND),
         }
 
     def test_each_is_refused_by_name(self, project):
@@ -167,12 +166,6 @@ class TestBadStrategies(SeedConfigBase):
         messages = {result.node.name: result.message for result in results}
         assert "file_format 'delta' is not supported" in messages["bad_format"]
         assert "get_incremental_something_else_sql" in messages["bad_strategy"]
-
-    def test_a_key_is_asked_for_when_it_is_needed(self, project):
-        (first,) = run_dbt(["run", "--select", "no_key"])
-        assert first.status == "success"
-        (second,) = run_dbt(["run", "--select", "no_key"], expect_pass=False)
-        assert "needs a unique_key" in second.message
 
 
 TestMicrobatch.__doc__ = "Without partitions: acidsql replaces the rows of a batch by its times."

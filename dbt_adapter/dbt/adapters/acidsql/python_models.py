@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from uuid import uuid4
 
 from dbt.adapters.acidsql.session import SessionHandle
 from pyspark.sql import DataFrame
@@ -28,13 +29,21 @@ def run_python_model(handle: SessionHandle, code: str, path: str) -> None:
         _as_spark_frame(rows).createOrReplaceTempView(name)
 
     def _as_spark_frame(rows: Any) -> DataFrame:
-        """Return a model's rows as a DataFrame of Spark's: also those of pandas, of pandas on
-        Spark, and all else that ``createDataFrame`` takes."""
+        """Return a model's rows as a DataFrame of this Spark session: also those of pandas, of
+        pandas on Spark, and all else that ``createDataFrame`` takes."""
         if hasattr(rows, "to_spark"):
-            return rows.to_spark()
-        if hasattr(rows, "createOrReplaceTempView"):
-            return rows
-        return session.spark.createDataFrame(rows)
+            rows = rows.to_spark()
+        if not hasattr(rows, "createOrReplaceTempView"):
+            return session.spark.createDataFrame(rows)
+        return rows if rows.sparkSession is session.spark else _in_this_session(rows)
+
+    def _in_this_session(frame: DataFrame) -> DataFrame:
+        """Return a DataFrame that another Spark session has made, as pandas on Spark does, as one
+        of this session: all sessions of Spark see a global temporary view."""
+        name = f"dbt_model_{uuid4().hex}"
+        frame.createGlobalTempView(name)
+        database = session.spark.conf.get("spark.sql.globalTempDatabase")
+        return session.spark.table(f"{database}.{name}")
 
     names = {
         # No module has this name, so that functions of the model go to Spark's workers by value.

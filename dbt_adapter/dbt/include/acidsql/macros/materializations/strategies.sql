@@ -25,7 +25,7 @@
 {% macro acidsql__get_incremental_delete_insert_sql(arg_dict) %}
   {%- set keys = acidsql_keys(arg_dict['unique_key']) -%}
   {%- if not keys -%}
-    {% do exceptions.raise_compiler_error("The incremental strategy delete+insert needs a unique_key.") %}
+    {{ return(acidsql_insert('into', arg_dict, '')) }}
   {%- endif -%}
   {%- if arg_dict['incremental_predicates'] -%}
     {{ return(get_delete_insert_merge_sql(arg_dict['target_relation'], arg_dict['temp_relation'], keys,
