@@ -29,11 +29,18 @@ def failure(*words):
 
 class TestHooksAreInTheTransaction:
     @pytest.fixture(scope="class")
+    def macros(self):
+        return {
+            "last_word.sql": "{% macro last_word() %}{{ return(var('last', \"'last'\")) }}"
+            "{% endmacro %}"
+        }
+
+    @pytest.fixture(scope="class")
     def models(self):
         hooks = (
             ", pre_hook=\"insert into {{ this.schema }}.audit values ('before')\""
             ", post_hook=[\"insert into {{ this.schema }}.audit values ('after')\","
-            " \"insert into {{ this.schema }}.audit select {{ var('last', \"'last'\") }}\"]"
+            ' "insert into {{ this.schema }}.audit select {{ last_word() }}"]'
         )
         return {
             "m.sql": KEPT % ("merge", hooks)

@@ -106,7 +106,7 @@ class TestUnitTestingTypes(BaseUnitTestingTypes):
 class TestDebug(BaseDebug):
     def test_the_connection_is_tried(self, project):
         run_dbt(["debug"])
-        assert "Connection test: OK" in self.capsys.readouterr().out.replace("\x1b[32m", "")
+        assert "OK connection ok" in self.capsys.readouterr().out
 
 
 class TestDocsGenerate(BaseDocsGenerate):

@@ -38,22 +38,8 @@ from dbt.tests.adapter.simple_seed.test_seed import (
 from dbt.tests.adapter.simple_seed.test_seed_type_override import BaseSimpleSeedColumnOverride
 from dbt.tests.util import run_dbt
 
-EXPECTED_SEED = (
-    seeds.seeds__expected_sql.replace(" TEXT", " STRING")
-    .replace("TIMESTAMP WITHOUT TIME ZONE", "TIMESTAMP")
-    .replace('"', "`")
-)
 
-
-class SparksSeed:
-    """The table that a seed must equal, in Spark's types."""
-
-    @pytest.fixture(scope="class", autouse=True)
-    def setUp(self, project):  # the suite's name
-        project.run_sql(EXPECTED_SEED)
-
-
-class TestBasicSeedTests(SparksSeed, BaseBasicSeedTests):
+class TestBasicSeedTests(BaseBasicSeedTests):
     def test_simple_seed_full_refresh_flag(self, project):
         """The suite's test expects that a full refresh drops the views over a seed. A seed of ours
         is replaced, and they stay."""
@@ -63,38 +49,33 @@ class TestBasicSeedTests(SparksSeed, BaseBasicSeedTests):
         )
 
 
-class TestSeedConfigFullRefreshOn(SparksSeed, BaseSeedConfigFullRefreshOn):
+class TestSeedConfigFullRefreshOn(BaseSeedConfigFullRefreshOn):
     def test_simple_seed_full_refresh_config(self, project):
         self._build_relations_for_test(project)
         self._check_relation_end_state(run_result=run_dbt(["seed"]), project=project, exists=True)
 
 
-class TestSeedConfigFullRefreshOff(SparksSeed, BaseSeedConfigFullRefreshOff):
+class TestSeedConfigFullRefreshOff(BaseSeedConfigFullRefreshOff):
     pass
 
 
-class TestSeedCustomSchema(SparksSeed, BaseSeedCustomSchema):
+class TestSeedCustomSchema(BaseSeedCustomSchema):
     pass
 
 
-class TestSeedWithUniqueDelimiter(SparksSeed, BaseSeedWithUniqueDelimiter):
+class TestSeedWithUniqueDelimiter(BaseSeedWithUniqueDelimiter):
     pass
 
 
-class TestSeedWithWrongDelimiter(SparksSeed, BaseSeedWithWrongDelimiter):
-    def test_seed_with_wrong_delimiter(self, project):
-        """The suite looks for PostgreSQL's message."""
-        results = run_dbt(["seed"], expect_pass=False)
-        assert "syntax error" in results.results[0].message.lower() or (
-            "is no name of a column" in results.results[0].message
-        )
-
-
-class TestSeedWithEmptyDelimiter(SparksSeed, BaseSeedWithEmptyDelimiter):
+class TestSeedWithWrongDelimiter(BaseSeedWithWrongDelimiter):
     pass
 
 
-class TestSimpleSeedWithBOM(SparksSeed, BaseSimpleSeedWithBOM):
+class TestSeedWithEmptyDelimiter(BaseSeedWithEmptyDelimiter):
+    pass
+
+
+class TestSimpleSeedWithBOM(BaseSimpleSeedWithBOM):
     pass
 
 

@@ -136,6 +136,11 @@
   {%- endcall -%}
 {%- endmacro %}
 
+{#- dbt-spark's returns the rows of DESCRIBE; dbt's own macros need columns. -#}
+{% macro acidsql__get_columns_in_relation(relation) -%}
+  {{ return(adapter.get_columns_in_relation(relation)) }}
+{%- endmacro %}
+
 {#- A temporary view or table has no schema in its name. -#}
 {% macro acidsql__make_temp_relation(base_relation, suffix) %}
   {%- set name = base_relation.identifier ~ suffix -%}
