@@ -26,6 +26,7 @@ if not HAS_DBT:
 
 _EMPTY_SEEDS = "dbt-core 1.11 has no --empty for seeds"
 _LOWER_CASE = "acidsql keeps names of columns in lower case, so no two differ in case alone"
+_VOID = "acidsql refuses a column that is nothing but NULL, and asks for a CAST"
 # Tests of the suite that cannot hold here, each with the reason. What is not here must pass.
 SKIPPED = {
     "TestEmptySeedFlag::test_seed_empty_creates_table_with_zero_rows": _EMPTY_SEEDS,
@@ -34,6 +35,9 @@ SKIPPED = {
     "TestSeedWithWrongDelimiter::test_seed_with_wrong_delimiter": (
         "a column's name may have any characters, so such a file is a seed of one column"
     ),
+    "TestGetIntervalsBetween::test_build_assert_equal": "writes days as 09/01/2023",
+    "TestMixedNullCompare::test_build_assert_equal": _VOID,
+    "TestNullCompare::test_build_assert_equal": _VOID,
     "TestEphemeralMulti::test_ephemeral_multi": "compares the text that dbt makes for PostgreSQL",
     "TestEmptyModelsArentRun::test_dbt_doesnt_run_empty_models": "asks an information_schema",
     "TestSimpleCopy::test_simple_copy_with_materialized_views": "acidsql has no materialized views",

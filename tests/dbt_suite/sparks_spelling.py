@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 SPELLINGS = (
-    (re.compile(r"\bNone\."), ""),  # the name of the database, which Spark's relations have not
+    # The name of the database, which Spark's relations have not.
+    (re.compile(r"(\bNone|`None`)\."), ""),
+    (re.compile(r"\bfrom \."), "from "),
     (re.compile(r"\bTIMESTAMP WITHOUT TIME ZONE\b"), "TIMESTAMP"),
     (re.compile(r" TEXT\b"), " STRING"),
     (re.compile(r"::text\b"), "::string"),

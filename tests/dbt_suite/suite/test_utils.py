@@ -1,7 +1,6 @@
 """dbt's macros for SQL of all databases, and the types of columns."""
 
 import pytest
-from dbt.tests.adapter.utils import fixture_listagg
 from dbt.tests.adapter.utils.data_types.test_type_bigint import BaseTypeBigInt as TestTypeBigInt
 from dbt.tests.adapter.utils.data_types.test_type_boolean import (
     BaseTypeBoolean as TestTypeBoolean,
@@ -49,7 +48,7 @@ from dbt.tests.adapter.utils.test_hash import BaseHash as TestHash
 from dbt.tests.adapter.utils.test_intersect import BaseIntersect as TestIntersect
 from dbt.tests.adapter.utils.test_last_day import BaseLastDay
 from dbt.tests.adapter.utils.test_length import BaseLength as TestLength
-from dbt.tests.adapter.utils.test_listagg import BaseListagg
+from dbt.tests.adapter.utils.test_listagg import BaseListagg as TestListagg
 from dbt.tests.adapter.utils.test_null_compare import BaseMixedNullCompare as TestMixedNullCompare
 from dbt.tests.adapter.utils.test_null_compare import BaseNullCompare as TestNullCompare
 from dbt.tests.adapter.utils.test_position import BasePosition as TestPosition
@@ -106,19 +105,3 @@ class TestCurrentTimestamps(BaseCurrentTimestamps):
 
 class TestLastDay(BaseLastDay):
     pass
-
-
-class TestListagg(BaseListagg):
-    """Without the rows that need an order: dbt-spark's macro has none."""
-
-    @pytest.fixture(scope="class")
-    def models(self):
-        model = "\nunion all\n".join(
-            block
-            for block in fixture_listagg.models__test_listagg_sql.split("union all")
-            if "order by" not in block
-        )
-        return {
-            "test_listagg.yml": fixture_listagg.models__test_listagg_yml,
-            "test_listagg.sql": model,
-        }

@@ -9,7 +9,7 @@ from dbt.adapters.acidsql.relation import quoted_name
 from dbt.adapters.base.column import Column
 from dbt.adapters.spark.column import SparkColumn
 
-_TIMESTAMPS = re.compile(r"\btimestamp_(ntz|ltz)\b", re.IGNORECASE)
+_TIMESTAMPS = re.compile(r"\btimestamp(_ntz|_ltz| with local time zone)\b", re.IGNORECASE)
 _TEXTS = ("string", "varchar", "char")
 
 
