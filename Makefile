@@ -177,7 +177,7 @@ pictures: install ## Draw the documentation's pictures anew, from what acidsql d
 .PHONY: lint
 lint: install ## Check style and types
 	@$(PY) -m pip install --quiet --disable-pip-version-check --group lint
-	@$(PY) -m ruff check acidsql pyspark_acidsql dbt_adapter tests examples benchmarks docs
+	@$(PY) -m ruff check acidsql pyspark_acidsql tests examples benchmarks docs
 	@$(PY) -m mypy
 
 # The peers stop at Spark 4.1, so all are measured on it.

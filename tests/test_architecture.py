@@ -58,7 +58,7 @@ ROWS = [
     {"streams/envelopes"},  # change records of other tools
     {"streams"},  # sinks of streaming queries: they run statements
     {"api"},  # the public API
-    {"terminal"},  # where a person types
+    {"terminal", "dbt_adapter"},  # where a person types; where dbt's models run
     {"__main__"},  # python -m acidsql
 ]
 # No module of one imports a module of another, whatever their rows.
@@ -92,13 +92,14 @@ HOMES = {
     "pygments": {"terminal/shell.py"},
     "jdk": {"java.py"},
     "py4j": {"storage/spark/session/jvm.py"},
+    "dbt": {"dbt_adapter/"},
     "pandas": set(),  # PySpark imports it; acidsql does not
     "pyarrow": {"storage/"},
     "numpy": {"storage/"},
     # The runner and the modules that it calls pass DataFrames on; the public API makes and shows
     # them.
     "pyspark": {
-        "storage/", "compaction/", "statements/", "streams/", "api/", "terminal/",
+        "storage/", "compaction/", "statements/", "streams/", "api/", "terminal/", "dbt_adapter/",
         "plan/analysis/", "plan/standins/names.py", "plan/rows/targets.py",
     },
 }  # fmt: skip
@@ -157,6 +158,7 @@ COLLECTS = {
     "terminal/render.py": "as many rows as a person asked to see",
     "terminal/cli.py": "the findings of a check, at most 1,001; one record for each partition",
     "terminal/magic.py": "all rows, if a person asks for a pandas DataFrame or an Arrow table",
+    "dbt_adapter/dbt/adapters/acidsql/session.py": "the rows that a macro of dbt's asks for",
     "terminal/terminal.py": "csv and json, row by row, because a person asked for them",
 }
 COLLECTORS = {

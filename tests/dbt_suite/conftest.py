@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).parent))
 sys.path.append(str(Path(__file__).parent.parent))  # this conftest is the first one: make test-dbt
 
 os.environ.setdefault("DBT_SEND_ANONYMOUS_USAGE_STATS", "false")
+# The adapter alone makes a package dbt, too.
 HAS_DBT = find_spec("dbt") is not None and find_spec("dbt.tests") is not None
 if not HAS_DBT:
     # The tests of the day run without dbt, whose suite has its own virtual environment.
@@ -56,6 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def spell_as_spark() -> Iterator[None]:
     """Let the sessions run the suite's own SQL in Spark's spelling."""
+    if not HAS_DBT:
+        yield
+        return
     from dbt.adapters.acidsql.session import SessionHandle
     from sparks_spelling import as_spark_spells
 

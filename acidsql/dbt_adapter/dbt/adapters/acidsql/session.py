@@ -73,12 +73,13 @@ class SessionHandle(SparkConnectionWrapper):
 
     Attributes:
         session: The acidsql session.
+        is_remote: Spark Connect's server has the Spark session.
         rows_affected: The number of rows that the last text has changed; None: it was no change.
         statement_name: The first word of the last statement, in upper case; "" before the first.
     """
 
-    def __init__(self, session: acidsql.Session) -> None:
-        self.session = session
+    def __init__(self, session: acidsql.Session, *, is_remote: bool) -> None:
+        self.session, self.is_remote = session, is_remote
         self.rows_affected: int | None = None
         self.statement_name = ""
         self._rows: DataFrame | None = None
@@ -158,7 +159,6 @@ class SessionHandle(SparkConnectionWrapper):
 
     def close(self) -> None:
         """Undo an open transaction, drop the session's temporary tables, and close it."""
-        is_remote = not hasattr(self.session.spark, "_jsparkSession")
         self.session.close()
-        if is_remote:
+        if self.is_remote:
             self.session.spark.stop()  # the server forgets this session; others go on

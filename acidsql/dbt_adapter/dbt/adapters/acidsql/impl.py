@@ -163,7 +163,7 @@ class AcidsqlAdapter(SparkAdapter):
         rows = self._rows_of(f"DESCRIBE EXTENDED {relation.render()}")
         facts = _facts_among(rows)
         statistics = self.Column.convert_table_stats(facts.get("Statistics"))
-        for index, (name, dtype, comment) in enumerate(_columns_among(rows)):
+        for index, (name, dtype, comment) in enumerate(_columns_among(rows), 1):
             yield {
                 "table_database": None,
                 "table_schema": relation.schema,

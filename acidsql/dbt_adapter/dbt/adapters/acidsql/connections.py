@@ -37,7 +37,10 @@ class AcidsqlConnectionManager(SparkConnectionManager):
         if connection.state == ConnectionState.OPEN:
             return connection
         try:
-            connection.handle = SessionHandle(open_session(connection.credentials))
+            credentials = connection.credentials
+            connection.handle = SessionHandle(
+                open_session(credentials), is_remote=credentials.method == "connect"
+            )
         except SystemExit as error:  # no Java
             raise FailedToConnectError(str(error)) from error
         except Exception as error:

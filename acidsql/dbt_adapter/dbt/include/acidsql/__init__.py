@@ -4,6 +4,6 @@ Knows SQL of acidsql and dbt's macros. It must not know Python's objects: ``dbt.
 has what a macro asks for. Read ``macros/materializations`` first.
 """
 
-import os
+from pathlib import Path
 
-PACKAGE_PATH = os.path.dirname(__file__)
+PACKAGE_PATH = str(Path(__file__).parent)
