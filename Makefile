@@ -124,6 +124,14 @@ ON_S3 := oracle transaction_oracle insert update_delete merge transactions parti
 test-s3: install ## Run the tests of SQL on an object store (moto, and Hadoop's S3A by Maven)
 	@$(WITH_JAVA) ACIDSQL_ON_S3=1 $(PY) -m pytest $(ON_S3:%=tests/dml/test_%.py) $(AT_ONCE) $(ARGS)
 
+.PHONY: hdfs
+hdfs: install ## Run a small HDFS 3.5, which Maven fetches, until an empty line ends it
+	@$(WITH_JAVA) $(PY) tests/mini_hdfs.py
+
+.PHONY: test-hdfs
+test-hdfs: install ## Run the tests on a small HDFS 3.5, which Maven fetches
+	@$(WITH_JAVA) $(PY) -m pytest tests/hdfs --tests all $(ARGS)
+
 .PHONY: test-kerberos
 test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user, libkrb5-dev, gcc)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[hive-kerberos]'
