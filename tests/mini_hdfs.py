@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from xml.etree import ElementTree
 
 import hive_jars
 from hive_jars import built, javac, maven
@@ -82,12 +83,10 @@ class MiniHdfs:
     @property
     def settings(self) -> dict[str, str]:
         """What a client's configuration says."""
-        import xml.etree.ElementTree as xml
-
         return {
             prop.findtext("name"): prop.findtext("value")
             for name in ("core-site.xml", "hdfs-site.xml")
-            for prop in xml.parse(self.conf / name).iter("property")
+            for prop in ElementTree.parse(self.conf / name).iter("property")
         }
 
     def close(self) -> None:
@@ -100,6 +99,10 @@ class MiniHdfs:
 @functools.cache
 def missing() -> str | None:
     """Why there can be no HDFS here; None if there can be one."""
+    try:
+        import hdfs_native  # noqa: F401
+    except ImportError:
+        return "no HDFS for tests: pip install 'acidsql[hdfs]'"
     return hive_jars.missing("HDFS", build)
 
 

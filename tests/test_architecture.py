@@ -83,6 +83,7 @@ HOMES = {
     "pyarrow.orc": {"storage/reading/events/orc_reader.py", "storage/orc/writer.py"},
     "pyarrow.parquet": {"storage/tables/parquet.py"},
     "pyarrow.fs": {"storage/files/"},
+    "hdfs_native": {"storage/files/hdfs.py"},
     "pyarrow.dataset": {"storage/orc/batches.py"},
     "pyorc": set(),  # only tests use it
     "IPython": {"terminal/magic.py"},

@@ -36,7 +36,7 @@ from acidsql.errors import SettingError
 from acidsql.metastore.compaction_queue import REQUESTABLE_TYPES, CompactionType
 from acidsql.metastore.interface import Metastore
 from acidsql.plan.analysis.evaluation_errors import show_users_text
-from acidsql.settings import Settings
+from acidsql.settings import SPARK_PREFIX, Settings
 from acidsql.sql.text.parameters import sql_values
 from acidsql.sql.text.tokens import SqlText
 from acidsql.statements.context.frames import named_frames
@@ -102,6 +102,7 @@ def connect(
     if compactor not in ("background", "inline", "off"):
         raise SettingError(f"compactor='{compactor}' is not one of background, inline, off.")
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
+    _choose_hdfs_client(spark, chosen)
     hand_over_store_settings(spark)
     store, place = _open_store(spark, warehouse, metastore, chosen)
     need_workers(spark, place)
@@ -115,6 +116,13 @@ def connect(
     note_tables_of(session)
     _newest[:] = [session]
     return session
+
+
+def _choose_hdfs_client(spark: SparkSession, settings: Settings) -> None:
+    """Put the client for HDFS that the settings name into Spark's conf, from where this process and
+    the workers get it, unless it is the one that they use anyway."""
+    if settings.hdfs_client != (conf(spark, "hdfs.client") or Settings().hdfs_client):
+        spark.conf.set(f"{SPARK_PREFIX}hdfs.client", settings.hdfs_client)
 
 
 def _open_store(

@@ -141,6 +141,14 @@ class Settings(CompactorSettings):
         "minute.",
         {word: word for word in ("statement", "connect", "off")},
     )
+    hdfs_client: str = choice(
+        "acidsql.hdfs.client",
+        "native",
+        "How connect opens HDFS, for this process and Spark's workers. 'native': by hdfs-native, "
+        "without a JVM (pip install 'acidsql[hdfs]'). 'arrow': by Arrow and Hadoop's libhdfs.so, "
+        "which cannot sync files to the disks.",
+        {word: word for word in ("native", "arrow")},
+    )
     ignores_missing: bool = boolean(
         "hive.exec.drop.ignorenonexistent",
         "false",

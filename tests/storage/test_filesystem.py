@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 
 import pyarrow.fs as pafs
@@ -19,6 +20,7 @@ from acidsql.storage.files.filesystem import (
     filesystem_for,
     wrap_filesystems,
 )
+from acidsql.storage.files.options.store_options import register
 
 HOSTILE = ["with space", "per%20cent", "ha#sh", "päth-日本", "a:b", "qu?ery", "p=x%3Ay", "st*r"]
 
@@ -165,8 +167,16 @@ def test_a_wrapper_sees_every_call(tmp_path):
     assert isinstance(filesystem_for(str(tmp_path)), LocalFileSystem)
 
 
-def test_what_hadoops_client_lacks_is_said(monkeypatch):
-    def missing(host, port):
+@pytest.fixture
+def arrows_hdfs():
+    """HDFS is opened by Arrow."""
+    register({"acidsql.hdfs.client": "arrow"})
+    yield
+    register({})
+
+
+def test_what_hadoops_client_lacks_is_said(monkeypatch, arrows_hdfs):
+    def missing(host, port, extra_conf):
         raise OSError("Unable to load libjvm\ndlopen(/usr/lib/jvm/libjvm.so) failed")
 
     monkeypatch.setattr(pafs, "HadoopFileSystem", missing)
@@ -175,11 +185,11 @@ def test_what_hadoops_client_lacks_is_said(monkeypatch):
     assert "dlopen" not in str(error.value)
 
 
-def test_a_default_file_system_that_is_no_hdfs_is_not_written_to(monkeypatch):
+def test_a_default_file_system_that_is_no_hdfs_is_not_written_to(monkeypatch, arrows_hdfs):
     """If Hadoop's configuration names no default, Arrow uses the local disk."""
 
     class LocalDisk:
-        def __init__(self, host, port):
+        def __init__(self, host, port, extra_conf):
             assert (host, port) == ("default", 0)
 
         def get_file_info(self, selector):
@@ -189,3 +199,35 @@ def test_a_default_file_system_that_is_no_hdfs_is_not_written_to(monkeypatch):
     for location in ("hdfs:///warehouse", "hdfs:/warehouse"):
         with pytest.raises(SettingError, match=r"names no host.*file:/home/me"):
             filesystem_for(location)
+
+
+def test_hadoops_client_gets_sparks_jars(monkeypatch, arrows_hdfs):
+    """Without a jar of Hadoop's it would end the process."""
+    monkeypatch.setenv("CLASSPATH", "/my/conf")
+    monkeypatch.setattr(pafs, "HadoopFileSystem", lambda *_, **__: pafs.LocalFileSystem())
+    filesystem_for("hdfs://jars:8020/warehouse")
+    mine, *_, jars = os.environ["CLASSPATH"].split(":")
+    assert mine == "/my/conf" and glob.glob(f"{jars[:-1]}hadoop-client-api-*.jar")
+
+
+def test_a_client_of_another_name_is_refused():
+    register({"acidsql.hdfs.client": "java"})
+    try:
+        with pytest.raises(SettingError, match="java is neither native nor arrow"):
+            filesystem_for("hdfs://name/x")
+    finally:
+        register({})
+
+
+@pytest.mark.parametrize("location", ["hdfs:///warehouse", "hdfs:/warehouse"])
+def test_hdfs_without_a_host_needs_a_default(location, monkeypatch):
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("HADOOP_HOME", raising=False)
+    with pytest.raises(SettingError, match=r"hdfs:///.*fs\.defaultFS"):
+        filesystem_for(location)
+
+
+def test_a_name_node_that_does_not_answer_is_an_error_at_once():
+    with pytest.raises(SettingError, match=r"127\.0\.0\.1:1: .*refused") as error:
+        filesystem_for("hdfs://127.0.0.1:1/x")
+    assert error.value.condition == "HDFS_UNAVAILABLE"

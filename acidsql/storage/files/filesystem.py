@@ -1,9 +1,10 @@
 """The file system of a location. All access to files goes through a FileSystem.
 
 Local files are accessed by ``os``, because a commit needs files that are synced to the disk, and
-Arrow's local file system cannot sync. HDFS is accessed by Arrow, which needs Hadoop's native
-client. Object stores are accessed by Arrow, with what Spark has been told about them. A test that
-must fail at the n-th call installs a wrapper (``wrap_filesystems``).
+Arrow's local file system cannot sync. HDFS is accessed by ``hdfs-native``, or by Arrow if
+``acidsql.hdfs.client`` says so. Object stores are accessed by Arrow. HDFS and the stores are opened
+with what Spark has been told about them. A test that must fail at the n-th call installs a wrapper
+(``wrap_filesystems``).
 """
 
 from __future__ import annotations
@@ -11,19 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from urllib.parse import SplitResult, urlsplit
-
-import pyarrow.fs as pafs
 
 from acidsql.acid.paths import S3_SCHEMES, local_path_of, scheme_and_root
 from acidsql.errors import SettingError, UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
+from acidsql.storage.files.hdfs import HdfsFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of
+from acidsql.storage.files.libhdfs import open_libhdfs
 from acidsql.storage.files.local import LocalFileSystem, real_location, real_locations
 from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
 from acidsql.storage.files.object_store import GoogleStore, ObjectStore
+from acidsql.storage.files.options import hdfs_options
 from acidsql.storage.files.options.store_options import open_store, settings_here
 
+_LOCAL = LocalFileSystem()
 OBJECT_STORES = frozenset([*S3_SCHEMES, "gs", "abfs", "abfss"])
 _OTHER_STORES = frozenset(
     ["gcs", "wasb", "wasbs", "adl", "oss", "cos", "cosn", "obs", "o3", "ofs", "swift", "dbfs"]
@@ -42,9 +44,9 @@ def filesystem_for(location: str) -> FileSystem:
 
     Raises:
         UnsupportedError: The location's scheme is unknown.
-        SettingError: The location is on HDFS, and Hadoop's native client is missing or not set up;
-            or the location names no host, and there is no default host. Or it is on an object store
-            that cannot be opened.
+        SettingError: The location is on HDFS, and the client is missing or not set up; or the
+            location names no host, and there is no default host; or no name node answers. Or it is
+            on an object store that cannot be opened.
     """
     fs = _unwrapped_filesystem(location)
     return _wrapper[-1](fs) if _wrapper else fs
@@ -70,23 +72,14 @@ def _unwrapped_filesystem(location: str) -> FileSystem:
     Raises UnsupportedError and SettingError as ``filesystem_for`` does.
     """
     scheme, root = scheme_and_root(location)
+    if scheme in ("", "file"):
+        return _LOCAL
     if scheme in OBJECT_STORES:
         return _open_store(scheme, root, tuple(sorted(settings_here().items())))
+    if scheme in hdfs_options.SCHEMES:
+        return _open_hdfs(root or f"{scheme}:", tuple(sorted(settings_here().items())))
     if scheme == SCHEME and is_in_memory(location):
         return MEMORY
-    return _open_local_or_hdfs(scheme, root)
-
-
-@lru_cache(maxsize=16)
-def _open_local_or_hdfs(scheme: str, root: str) -> FileSystem:
-    """Open the local file system or HDFS; ``root`` is ``scheme://host``. Opened ones are kept.
-
-    Raises UnsupportedError for any other scheme, and SettingError if HDFS cannot be opened.
-    """
-    if scheme in ("", "file"):
-        return LocalFileSystem()
-    if scheme == "hdfs":
-        return ArrowFileSystem(_open_hdfs(urlsplit(root)), root)
     description = (
         "an object store that acidsql does not know" if scheme in _OTHER_STORES else "unknown"
     )
@@ -94,6 +87,26 @@ def _open_local_or_hdfs(scheme: str, root: str) -> FileSystem:
         f"'{scheme}:' is {description}; ACID tables can lie on file:, hdfs:, s3a:, gs: and abfss:.",
         scheme=scheme,
     )
+
+
+@lru_cache(maxsize=16)
+def _open_hdfs(root: str, settings: tuple[tuple[str, str], ...]) -> FileSystem:
+    """Open HDFS with these settings (pairs of name and value), by the client that
+    ``acidsql.hdfs.client`` names. ``root`` is ``scheme://host``, or ``scheme:`` without a host.
+    Opened ones are kept.
+
+    Raises SettingError if HDFS cannot be opened.
+    """
+    conf = dict(settings)
+    client = conf.get(hdfs_options.CLIENT, "native")
+    if client == "arrow":
+        return open_libhdfs(root, tuple(sorted(hdfs_options.hdfs_settings(conf).items())))
+    if client != "native":
+        raise SettingError(
+            f"{hdfs_options.CLIENT}={client} is neither native nor arrow.",
+            name=hdfs_options.CLIENT,
+        )
+    return HdfsFileSystem(root, conf)
 
 
 @lru_cache(maxsize=16)
@@ -109,40 +122,6 @@ def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -
     bucket = authority.partition("@")[0]  # Azure: container@account.dfs.core.windows.net
     kind = GoogleStore if scheme == "gs" else ObjectStore
     return kind(open_store(scheme, authority, dict(settings)), root, bucket)
-
-
-def _open_hdfs(address: SplitResult) -> pafs.FileSystem:
-    """Open the HDFS of an address; without a host it is ``fs.defaultFS`` of Hadoop's configuration.
-
-    Raises SettingError if Hadoop's native client is missing, or that default is no HDFS.
-    """
-    try:
-        # "default" is fs.defaultFS of Hadoop's own configuration.
-        arrow = pafs.HadoopFileSystem(address.hostname or "default", address.port or 0)
-    except OSError as error:
-        raise SettingError(
-            f"Hadoop's native client cannot be opened here: {str(error).splitlines()[0]}. It needs "
-            "libhdfs.so in $HADOOP_HOME/lib/native or $ARROW_LIBHDFS_DIR, a Java in $JAVA_HOME, "
-            "and in $CLASSPATH what `hadoop classpath --glob` prints; on executors, too. Set them "
-            "before Python starts.",
-        ) from error
-    if address.hostname is None:
-        _need_hdfs(arrow)
-    return arrow
-
-
-def _need_hdfs(default: pafs.FileSystem) -> None:
-    """Raise SettingError if the default file system does not answer a request for a list as HDFS
-    does. Without a configuration it is this machine's disk, which answers with an error.
-    """
-    try:
-        default.get_file_info(pafs.FileSelector("/none", allow_not_found=True))
-    except OSError as error:
-        raise SettingError(
-            f"'hdfs:///' names no host, and the default file system here is no HDFS that answers: "
-            f"{error}. Name the host (hdfs://name:8020/…), or let $CLASSPATH begin with the "
-            "directory of a core-site.xml that says fs.defaultFS.",
-        ) from error
 
 
 __all__ = [

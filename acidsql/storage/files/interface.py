@@ -59,11 +59,14 @@ class FileSystem:
             a file there between the look and the deletion, and the file would be deleted, too.
         small_file: The size in bytes up to which Python tasks read a file in less time than Spark:
             they ask an object store once or twice, Spark's ORC reader ten times. 0 elsewhere.
+        unsynced_reason: Why a closed file may be lost with the power, as a sentence without its
+            full stop. None: a closed file is on the disks.
     """
 
     has_directories = True
     can_remove_empty = False
     small_file = 0
+    unsynced_reason: str | None = None
 
     def cached_listings(self, location: str, below: Sequence[str] = ("",)) -> FileSystem:
         """Return a file system that lists some directories now, and answers from these lists later.

@@ -99,7 +99,7 @@ public class MiniHdfs {
                 return "";
             case "syncs": { // how many files the data nodes have synced to their disks
                 long count = 0;
-                for (DataNode node : cluster.getDataNodes()) count += counter(node.getMetrics().name(), "FsyncCount");
+                for (DataNode node : cluster.getDataNodes()) count += syncs(node);
                 return String.valueOf(count);
             }
             case "quota": // PATH NAMES BYTES; -1: none
@@ -148,10 +148,11 @@ public class MiniHdfs {
         return 0;
     }
 
-    private static long counter(String source, String name) throws Exception {
-        javax.management.MBeanServer beans = java.lang.management.ManagementFactory.getPlatformMBeanServer();
-        return ((Number) beans.getAttribute(
-            new javax.management.ObjectName("Hadoop:service=DataNode,name=" + source), name)).longValue();
+    /** The data node's metric FsyncCount; its MBean is some seconds old. */
+    private static long syncs(DataNode node) throws Exception {
+        java.lang.reflect.Field counter = node.getMetrics().getClass().getDeclaredField("fsyncCount");
+        counter.setAccessible(true);
+        return ((org.apache.hadoop.metrics2.lib.MutableCounterLong) counter.get(node.getMetrics())).value();
     }
 
     /** The client's configuration: core-site.xml and hdfs-site.xml. */

@@ -1,4 +1,5 @@
-"""Opens object stores by Arrow, with Hadoop's settings. Workers import this module, too.
+"""Opens object stores by Arrow, with Hadoop's settings, and has those of HDFS, too. Workers import
+this module, too.
 
 A worker has no JVM to ask, so the driver hands the settings over as properties of its jobs
 (``storage.spark.store_conf``).
@@ -18,10 +19,12 @@ import pyarrow.fs as pafs
 
 from acidsql.acid.paths import S3_SCHEMES
 from acidsql.errors import SettingError
-from acidsql.storage.files.options import azure_options, gcs_options, s3_options
+from acidsql.storage.files.options import azure_options, gcs_options, hdfs_options, s3_options
 from acidsql.storage.files.options.hadoop_conf import HadoopConf
 
-PREFIXES = ("fs.s3a.", "fs.gs.", "fs.azure.", "google.cloud.")
+PREFIXES = (
+    "fs.s3a.", "fs.gs.", "fs.azure.", "google.cloud.", *hdfs_options.PREFIXES, hdfs_options.CLIENT,
+)  # fmt: skip
 # The properties of a job: which settings there are, separated by commas, and where each is.
 NAMES = "spark.acidsql.storage.names"
 _SPARKS = "spark.hadoop."
@@ -35,13 +38,15 @@ _registered_settings: list[Mapping[str, str]] = []
 
 
 def register(settings: Mapping[str, str]) -> None:
-    """Let this process open stores with these settings from now on; they replace earlier ones."""
+    """Let this process open stores and HDFS with these settings from now on; they replace earlier
+    ones."""
     _registered_settings[:] = [dict(settings)]
 
 
 def settings_here() -> Mapping[str, str]:
-    """Return Hadoop's settings of object stores, name → value: those of the running task; outside
-    of a task those that were registered last. Without settings, Arrow's own chain decides."""
+    """Return Hadoop's settings of object stores and HDFS, name → value: those of the running task;
+    outside of a task those that were registered last. Without settings, the clients' own chains
+    decide."""
     task = _task()
     if task is not None:
         return _task_settings(task)

@@ -1,9 +1,10 @@
-"""Which settings of object stores a Spark session has, and how its workers get them.
+"""Which settings of object stores and HDFS a Spark session has, and how its workers get them.
 
 Hadoop's configuration has them, where a JVM is: what Spark's conf gives (``spark.hadoop.fs.…``),
-``core-site.xml``, the session's own, and secrets in files of keys (JCEKS). A worker has no JVM. But
-each job carries the session's settings whose names begin with ``spark``, so those that Spark's conf
-has not are set in the session under names of ours. Spark shows no value of a secret one.
+``core-site.xml`` and ``hdfs-site.xml``, the session's own, and secrets in files of keys (JCEKS). A
+worker has no JVM. But each job carries the session's settings whose names begin with ``spark``, so
+those that Spark's conf has not are set in the session under names of ours. Spark shows no value of
+a secret one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import S3_SCHEMES, scheme_and_root
 from acidsql.errors import SettingError
+from acidsql.storage.files.options import hdfs_options
 from acidsql.storage.files.options.hadoop_conf import is_secret
 from acidsql.storage.files.options.store_options import NAMES, PLACES, PREFIXES, register
 from acidsql.storage.spark.session.java_classes import java_class
@@ -38,11 +40,16 @@ def hadoop_conf(spark: SparkSession) -> Any | None:
     a JVM.
     """
     session = getattr(spark, "_jsparkSession", None)
-    return None if session is None else session.sessionState().newHadoopConf()
+    if session is None:
+        return None
+    # Java reads hdfs-site.xml when this class is first used, which may be later.
+    java_class(spark._jvm, "org.apache.hadoop.hdfs.HdfsConfiguration").init()
+    return session.sessionState().newHadoopConf()
 
 
 def hand_over_store_settings(spark: SparkSession) -> None:
-    """Let this process and the session's workers open object stores with the session's settings.
+    """Let this process and the session's workers open object stores and HDFS with the session's
+    settings.
     This changes the session's conf (see ``give_workers_store_settings``), takes back what
     ``give_thread_store_settings`` gave this thread, and lets Spark read ``s3:`` and ``s3n:``.
 
@@ -140,13 +147,16 @@ def give_thread_store_settings(spark: SparkSession) -> None:
 
 
 def store_settings(spark: SparkSession) -> dict[str, str]:
-    """Return Hadoop's settings of object stores in a session, name → value, without Hadoop's
-    defaults. Values of files of keys are among them, in place of the settings that name the files.
-    Over Spark Connect, they are only those of Spark's conf.
+    """Return Hadoop's settings of object stores and HDFS in a session, name → value, without
+    Hadoop's defaults, and which client opens HDFS, if Spark's conf says it. Values of files of keys
+    are among them, in place of the settings that name the files. Over Spark Connect, they are only
+    those of Spark's conf.
 
     Raises:
         SettingError: A file of keys cannot be read.
     """
+    client = spark.conf.get(f"spark.{hdfs_options.CLIENT}", None)
+    chosen = {} if client is None else {hdfs_options.CLIENT: client}
     conf = hadoop_conf(spark)
     if conf is None:  # Spark Connect
         spark_settings = {
@@ -154,10 +164,12 @@ def store_settings(spark: SparkSession) -> dict[str, str]:
             for name, value in spark.conf.getAll.items()
             if name.startswith(_SPARKS)
         }
-        return {name: value for name, value in spark_settings.items() if name.startswith(PREFIXES)}
+        return chosen | {
+            name: value for name, value in spark_settings.items() if name.startswith(PREFIXES)
+        }
     settings_map = conf.getValByRegex(_PATTERN)
     settings_map.entrySet().removeAll(_defaults(spark._jvm))
-    settings = dict(settings_map) if settings_map.size() else {}
+    settings = chosen | (dict(settings_map) if settings_map.size() else {})
     keys = {name for name in settings if name.endswith(_KEY_FILES)}
     if keys or conf.get(f"hadoop.{_KEY_FILES}"):
         settings.update(
@@ -168,11 +180,12 @@ def store_settings(spark: SparkSession) -> dict[str, str]:
 
 @lru_cache(maxsize=1)
 def _defaults(jvm: Any) -> Any:
-    """Return Hadoop's own defaults of the settings of object stores: a set of Java's of entries,
-    name and value. It is kept.
+    """Return Hadoop's own defaults of the settings of object stores and HDFS: a set of Java's of
+    entries, name and value. It is kept.
     """
     conf = java_class(jvm, "org.apache.hadoop.conf.Configuration")(False)
-    conf.addResource("core-default.xml")
+    for resource in ("core-default.xml", "hdfs-default.xml"):
+        conf.addResource(resource)
     return conf.getValByRegex(_PATTERN).entrySet()
 
 

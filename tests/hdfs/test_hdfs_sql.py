@@ -1,4 +1,4 @@
-"""Tables on a real HDFS; skipped unless ACIDSQL_HDFS names one."""
+"""Tables on a real HDFS."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 import acidsql
 from acidsql.errors import WriteError
-from acidsql.storage.files import filesystem
+from acidsql.storage.files.hdfs import HdfsFileSystem
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -91,7 +91,7 @@ def test_a_failing_name_node_leaves_the_table_as_it_was(acid, monkeypatch, call)
         raise OSError("the name node is in safe mode")
 
     with monkeypatch.context() as broken:
-        broken.setattr(filesystem.ArrowFileSystem, call, fail)
+        broken.setattr(HdfsFileSystem, call, fail)
         with pytest.raises((OSError, WriteError)):
             acid.sql("UPDATE t SET id = id + 1")
     assert rows(acid, "SELECT id FROM t") == [(id,) for id in range(5)]
