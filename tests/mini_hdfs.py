@@ -67,9 +67,9 @@ class MiniHdfs:
         return int(self.run("syncs"))
 
     @contextmanager
-    def counted_calls(self) -> Iterator[Counter[str]]:
-        """Count in the block the calls to the name node, by their names, by all clients but
-        Spark's own. The counter is filled when the block has ended.
+    def counted_calls(self, user: str) -> Iterator[Counter[str]]:
+        """Count in the block the calls to the name node, by their names, of one user of HDFS. The
+        counter is filled when the block has ended.
         """
         audit = self.work / "audit.log"
         before = len(audit.read_text().splitlines()) if audit.exists() else 0
@@ -77,7 +77,7 @@ class MiniHdfs:
         yield calls
         time.sleep(0.2)  # the name node writes its log a little later
         for line in audit.read_text().splitlines()[before:]:
-            if "callerContext=SPARK" not in line:
+            if f"ugi={user} " in line:
                 calls[line.partition("cmd=")[2].split("\t")[0]] += 1
 
     @property

@@ -103,8 +103,9 @@ def _escape_in_url(character: str) -> str:
 
 def directory_of(path: str) -> str:
     """Return the path of the directory that a file or directory is in: all before the last ``/``,
-    or ``/`` if nothing is there."""
-    return path.rpartition("/")[0] or "/"
+    or with this ``/`` if nothing or only a scheme is there (``/``, ``file:/``)."""
+    directory = path.rpartition("/")[0]
+    return f"{directory}/" if directory.endswith(":") or not directory else directory
 
 
 # ── comparing ────────────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
@@ -9,17 +10,18 @@ from typing import TYPE_CHECKING, TypeGuard
 from pyspark.sql import SparkSession
 
 from acidsql.acid.paths import is_local, plain_path
-from acidsql.errors import CatalogError, SettingError
+from acidsql.errors import AcidSqlError, CatalogError, SettingError
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.hive.wire.address import is_address
 from acidsql.metastore.interface import Metastore
 from acidsql.settings import SPARK_PREFIX, Settings, setting_name
 from acidsql.statements.directories.places import normalized_location
-from acidsql.storage.files.filesystem import filesystem_for, real_location
+from acidsql.storage.files.filesystem import filesystem_for, real_location, sparks_location
 
 if TYPE_CHECKING:
     from acidsql.metastore.hive.survey import Survey
 
+_log = logging.getLogger(__name__)
 _METASTORE_FILE = ".acidsql/metastore.db"
 
 
@@ -171,8 +173,8 @@ def _file_names(directory: str) -> list[str]:
 
 def warehouse_location(warehouse: str) -> str:
     """Return the location of a warehouse, absolute; a local one, which may begin with ``file:``, is
-    without links. A relative path is below the current directory of this process. Nothing is
-    created.
+    without links. A path without a scheme is on ``fs.defaultFS``; if that is this machine's disk, a
+    relative path is below the current directory of this process. Nothing is created.
 
     Raises:
         SettingError: The text is no path of a directory, or is a whole file system (``/``).
@@ -180,6 +182,17 @@ def warehouse_location(warehouse: str) -> str:
     if not warehouse.strip():
         raise SettingError("warehouse='' names no directory.", name="warehouse")
     try:
-        return normalized_location(real_location(warehouse), may_be_link=True)
+        return normalized_location(real_location(sparks_location(warehouse)), may_be_link=True)
     except (CatalogError, ValueError) as error:
         raise SettingError(f"The warehouse '{warehouse}' cannot be used: {error}") from error
+
+
+def warn_of_missing_syncs(warehouse: str) -> None:
+    """Log a warning if the files in a warehouse are not synced to a disk when they are closed. A
+    warehouse that cannot be opened is left to the first statement."""
+    try:
+        reason = filesystem_for(warehouse).unsynced_reason
+    except AcidSqlError:
+        return
+    if reason is not None:
+        _log.warning("The warehouse '%s': %s.", warehouse, reason)

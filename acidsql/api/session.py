@@ -26,6 +26,7 @@ from acidsql.api.opening import (
     open_hive,
     open_metastore,
     warehouse_location,
+    warn_of_missing_syncs,
 )
 from acidsql.api.streams import StreamMethods
 from acidsql.api.unknown_tables import note_tables_of
@@ -105,6 +106,7 @@ def connect(
     _choose_hdfs_client(spark, chosen)
     hand_over_store_settings(spark)
     store, place = _open_store(spark, warehouse, metastore, chosen)
+    warn_of_missing_syncs(place)
     need_workers(spark, place)
     register_data_source(spark)
     if chosen.warm_workers == "connect":

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from acidsql.acid.layout import is_hidden, parse_directory
+from acidsql.acid.paths import directory_of
 from acidsql.acid.table import TableName
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
@@ -62,7 +63,7 @@ def drop_temporary(metastore: Metastore, txns: TxnManager, name: TableName) -> s
 def _sync_emptied(fs: FileSystem, emptied: Iterable[str]) -> None:
     """Sync these directories to the disk, since they have lost entries; for a deleted one, its
     parent."""
-    above = {path if fs.exists(path) else path.rpartition("/")[0] for path in emptied}
+    above = {path if fs.exists(path) else directory_of(path) for path in emptied}
     for path in sorted(above):
         if fs.exists(path):
             fs.sync_directory(path)

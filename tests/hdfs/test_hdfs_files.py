@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
 from mini_hdfs import MiniHdfs, missing
@@ -15,6 +16,8 @@ from running_server import running_server
 from acidsql.errors import SettingError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.hdfs import HdfsFileSystem
+from acidsql.storage.files.options.hdfs_options import SHIPPED_CLIENT
+from acidsql.storage.spark.session.python_workers import _hdfs_client
 
 
 @pytest.fixture
@@ -195,3 +198,30 @@ def test_permissions_follow_the_umask_and_the_group_is_the_parents(hdfs, mini_hd
 def test_a_wrong_umask_is_refused(mini_hdfs):
     with pytest.raises(SettingError, match="umask-mode=rwx is neither octal"):
         HdfsFileSystem(mini_hdfs.root, {"fs.permissions.umask-mode": "rwx"})
+
+
+WITHOUT_CLIENT = """
+import importlib.abc, sys
+
+class Block(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "hdfs_native" and not any("acidsql-hdfs-native" in place for place in sys.path):
+            raise ImportError(f"no {name} here")
+
+sys.meta_path.insert(0, Block())
+sys.path += sys.argv[2:]
+from acidsql.storage.files.filesystem import filesystem_for
+print([entry.name for entry in filesystem_for(sys.argv[1]).list(sys.argv[1])])
+"""
+
+
+def test_a_worker_without_the_client_takes_the_one_that_the_driver_has_sent(files, hdfs, tmp_path):
+    """Spark unpacks it into a directory of this name, below one that is on the workers' path."""
+    with zipfile.ZipFile(_hdfs_client()) as archive:
+        archive.extractall(tmp_path / SHIPPED_CLIENT)
+    files.create_directory(f"{hdfs}/seen")
+    command = [sys.executable, "-c", WITHOUT_CLIENT, hdfs]
+    ended = subprocess.run([*command, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "['seen']"
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "pip install 'acidsql[hdfs]', on executors, too" in ended.stderr

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import os
+
+import pyarrow.fs as pafs
 import pytest
 
 import acidsql
-from acidsql.errors import WriteError
-from acidsql.storage.files.hdfs import HdfsFileSystem
+from acidsql.errors import CatalogError, SettingError, UnsupportedError, WriteError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.hdfs import HdfsFileSystem, _connect
+from acidsql.storage.spark.session.store_conf import hand_over_store_settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -83,11 +89,15 @@ def test_files_of_sparks_are_loaded_and_made_a_table(acid, spark, hdfs):
 
 
 @pytest.mark.parametrize("call", ["rename", "create_directory"])
-def test_a_failing_name_node_leaves_the_table_as_it_was(acid, monkeypatch, call):
+@pytest.mark.parametrize("is_done", [False, True], ids=["refused", "reply lost"])
+def test_a_failing_name_node_leaves_the_table_as_it_was(acid, monkeypatch, call, is_done):
     acid.sql("CREATE TABLE t (id INT)")
     acid.sql("INSERT INTO t SELECT CAST(id AS INT) FROM range(5)")
+    perform = getattr(HdfsFileSystem, call)
 
     def fail(*args):
+        if is_done:
+            perform(*args)
         raise OSError("the name node is in safe mode")
 
     with monkeypatch.context() as broken:
@@ -97,3 +107,146 @@ def test_a_failing_name_node_leaves_the_table_as_it_was(acid, monkeypatch, call)
     assert rows(acid, "SELECT id FROM t") == [(id,) for id in range(5)]
     acid.sql("UPDATE t SET id = id + 1")
     assert rows(acid, "SELECT id FROM t") == [(id,) for id in range(1, 6)]
+
+
+def test_in_safe_mode_a_change_fails_and_a_query_does_not(acid, mini_hdfs):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    mini_hdfs.run("safe")
+    try:
+        with pytest.raises(OSError, match="SafeModeException"):
+            acid.sql("INSERT INTO t VALUES (2)")
+        assert rows(acid, "SELECT id FROM t") == [(1,)]
+    finally:
+        mini_hdfs.run("unsafe")
+    acid.sql("INSERT INTO t VALUES (3)")
+    assert rows(acid, "SELECT id FROM t") == [(1,), (3,)]
+
+
+@pytest.fixture
+def default_fs(spark, mini_hdfs):
+    """Hadoop's configuration in Spark says that paths without a scheme are on HDFS."""
+    conf = spark._jsc.hadoopConfiguration()
+    conf.set("fs.defaultFS", mini_hdfs.root)
+    yield mini_hdfs.root
+    conf.set("fs.defaultFS", "file:///")
+    hand_over_store_settings(spark)
+
+
+def test_a_path_without_a_scheme_is_where_spark_looks_for_it(
+    spark, default_fs, hdfs, tmp_path, monkeypatch
+):
+    inside = hdfs.removeprefix(default_fs)
+    spark.range(3).selectExpr("CAST(id AS INT) AS id").write.orc(f"{inside}/in")
+    with acidsql.connect(
+        spark, warehouse=f"{inside}/w", metastore=f"sqlite:///{tmp_path}/m.db", compactor="off"
+    ) as acid:
+        assert acid.warehouse == f"{hdfs}/w"
+        acid.sql(f"CREATE TABLE t (id INT) LOCATION '{inside}/t'")
+        acid.sql(f"LOAD DATA INPATH '{inside}/in' INTO TABLE t")
+        acid.sql("DELETE FROM t WHERE id = 1")
+        assert rows(acid, "SELECT id FROM t") == [(0,), (2,)]
+        assert not os.path.exists(inside)
+        found = acidsql.read(spark, f"{inside}/t").collect()
+        assert sorted(row.id for row in found) == [0, 2]
+        acid.sql(f"CREATE DATABASE d LOCATION '{inside}/d.db'")
+        acid.sql("CREATE TABLE d.u (id INT)")
+        assert filesystem_for(hdfs).list(f"{hdfs}/d.db")[0].name == "u"
+        with pytest.raises(CatalogError, match=r"'here' is relative.*fs\.defaultFS"):
+            acid.sql("CREATE TABLE r (id INT) LOCATION 'here'")
+        acid.sql(f"CREATE TABLE l (id INT) LOCATION 'file:{tmp_path}/l'")
+        assert os.path.isdir(tmp_path / "l")
+    with pytest.raises(SettingError, match=r"pass metastore="):
+        acidsql.connect(spark, warehouse=f"{inside}/other")
+
+
+def test_a_table_directly_below_the_root(acid, mini_hdfs, hdfs):
+    location = f"{mini_hdfs.root}/{hdfs.rpartition('/')[2]}-t"
+    acid.sql(f"CREATE TABLE t (id INT) LOCATION '{location}'")
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert rows(acid, "SELECT id FROM t") == [(1,)]
+    acid.sql("DROP TABLE t")
+    assert not filesystem_for(location).exists(location)
+
+
+def test_a_table_under_a_snapshot_is_dropped_when_the_snapshot_is(acid, mini_hdfs, hdfs):
+    """HDFS refuses to delete a directory that has snapshots."""
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    inside = f"{hdfs.removeprefix(mini_hdfs.root)}/warehouse/t"
+    mini_hdfs.run(f"snapshot {inside} s")
+    acid.sql("DROP TABLE t")
+    assert acid.sql("SHOW TABLES").collect() == []
+    files = filesystem_for(hdfs)
+    assert files.exists(f"{hdfs}/warehouse/t/.snapshot/s")
+    acid.sql("CREATE TABLE t (id INT, name STRING)")  # in a directory of its own
+    acid.sql("INSERT INTO t VALUES (2, 'b')")
+    assert rows(acid, "SELECT * FROM t") == [(2, "b")]
+    mini_hdfs.run(f"forget {inside} s")
+    acid.clean()
+    assert rows(acid, "SELECT * FROM t") == [(2, "b")]
+
+
+def test_few_requests_go_to_the_name_node(acid, mini_hdfs, hdfs, monkeypatch):
+    """This process is a user of its own there, so that Spark's requests do not count."""
+    mini_hdfs.run(f"own {hdfs.removeprefix(mini_hdfs.root)}/warehouse counted counted 777")
+    monkeypatch.setenv("HADOOP_USER_NAME", "counted")
+    _connect.cache_clear()
+    try:
+        acid.sql("CREATE TABLE t (id INT, name STRING)")
+        counts = {}
+        for name, statement in (
+            ("INSERT", "INSERT INTO t VALUES (1, 'a'), (2, 'b')"),
+            ("UPDATE", "UPDATE t SET name = 'c' WHERE id = 1"),
+            ("SELECT", "SELECT * FROM t"),
+            ("DROP", "DROP TABLE t"),
+        ):
+            with mini_hdfs.counted_calls("counted") as calls:
+                acid.sql(statement).collect()
+            counts[name] = calls.total()
+        print(counts)
+        assert counts["INSERT"] <= 11 and counts["UPDATE"] <= 25
+        assert counts["SELECT"] <= 3 + 6  # three directories
+        assert counts["DROP"] <= 20
+    finally:
+        _connect.cache_clear()
+
+
+def test_rows_that_a_writer_has_not_closed_yet_are_not_left_out(acid, mini_hdfs, hdfs):
+    """Hive's streaming flushes a file and notes its length beside it, and keeps both open. The
+    client without a JVM sees neither."""
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("INSERT INTO t VALUES (2)")
+    files, table = filesystem_for(hdfs), f"{hdfs}/warehouse/t"
+    delta = max(entry.path for entry in files.list(table) if entry.name.startswith("delta"))
+    with files.open_input(f"{delta}/bucket_00000") as file:
+        data = file.read()
+    inside = delta.removeprefix(mini_hdfs.root)
+    lengths = base64.b64encode(len(data).to_bytes(8, "big")).decode()
+    mini_hdfs.run(f"open {inside}/bucket_00000 {base64.b64encode(data).decode()}")
+    mini_hdfs.run(f"open {inside}/bucket_00000_flush_length {lengths}")
+    try:
+        with pytest.raises(UnsupportedError, match="a writer has it open") as error:
+            acid.sql("SELECT * FROM t").collect()
+        assert error.value.condition == "UNSUPPORTED_FEATURE.OPEN_FILE_OF_HDFS"
+    finally:
+        for name in ("bucket_00000", "bucket_00000_flush_length"):
+            mini_hdfs.run(f"close {inside}/{name}")
+    assert rows(acid, "SELECT id FROM t") == [(1,), (2,)]
+
+
+def test_what_arrows_client_cannot_promise_is_said(spark, tmp_path, monkeypatch, caplog):
+    """It syncs no file. (Arrow's local file system stands for HDFS here.)"""
+    (tmp_path / "w").mkdir()
+    local = pafs.LocalFileSystem()
+    monkeypatch.setattr(pafs, "HadoopFileSystem", lambda *_, **__: local)
+    try:
+        with acidsql.connect(
+            spark, warehouse=f"hdfs://arrow:8020{tmp_path}/w", compactor="off",
+            metastore=f"sqlite:///{tmp_path}/m.db", settings={"acidsql.hdfs.client": "arrow"},
+        ):  # fmt: skip
+            assert "cannot let HDFS sync" in caplog.text
+    finally:
+        spark.conf.unset("spark.acidsql.hdfs.client")
+        hand_over_store_settings(spark)

@@ -11,7 +11,7 @@ from acidsql.plan.standins.names import need_name
 from acidsql.sql.parsed import statements as st
 from acidsql.statements.context.family import Family, runs
 from acidsql.statements.directories.places import normalized_location
-from acidsql.storage.files.filesystem import real_location
+from acidsql.storage.files.filesystem import real_location, sparks_location
 
 
 class DatabaseStatements(Family):
@@ -37,7 +37,7 @@ class DatabaseStatements(Family):
             own_location = f"{real_location(default_database.location)}/{directory_name(name)}.db"
             location = self._spark_databases.separate_location(name, own_location)
         else:
-            location = normalized_location(statement.location, may_be_link=True)
+            location = normalized_location(sparks_location(statement.location), may_be_link=True)
         properties = dict(statement.properties)
         database = Database(name, location, statement.comment, properties)
         if existing is None:

@@ -46,7 +46,7 @@ from acidsql.statements.ddl.constraints import (
     require_conditions,
 )
 from acidsql.statements.directories.places import Places, normalized_location
-from acidsql.storage.files.filesystem import filesystem_for, real_location
+from acidsql.storage.files.filesystem import filesystem_for, real_location, sparks_location
 from acidsql.txn import Txn
 
 _log = logging.getLogger(__name__)
@@ -471,7 +471,7 @@ class TableStatements(ConstraintStatements):
         in the database's. Nothing is made. Raise CatalogError if the LOCATION cannot be used or,
         without LOCATION, if there is no such database."""
         if statement.location is not None:
-            return normalized_location(statement.location)
+            return normalized_location(sparks_location(statement.location))
         database = self._metastore.get_database(name.database)
         if database is None:
             raise CatalogError(

@@ -7,7 +7,7 @@ from acidsql.metastore.interface import Metastore
 from acidsql.sql.grammar.cursor import Cursor
 from acidsql.sql.text.tokens import Token, TokenKind, tokenize
 from acidsql.statements.directories.places import Places
-from acidsql.storage.files.filesystem import real_location
+from acidsql.storage.files.filesystem import real_location, sparks_location
 
 
 def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bool) -> None:
@@ -23,7 +23,9 @@ def refuse_owned_directory(metastore: Metastore, text: str, *, double_quoted: bo
     if (path_token := _path_token(text, double_quoted)) is None:
         return
     try:
-        owners = Places(metastore).overlapping_owners(real_location(path_token.value))
+        owners = Places(metastore).overlapping_owners(
+            real_location(sparks_location(path_token.value))
+        )
     except (AcidSqlError, OSError, ValueError):
         return  # no table can have this path; Spark raises the error about it
     for owner in owners:

@@ -17,6 +17,7 @@ from acidsql.acid.layout import (
     is_hidden,
     parse_directory,
 )
+from acidsql.acid.paths import directory_of
 from acidsql.acid.table import ORC, Partition, Table, TableName
 from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import UnsupportedError
@@ -198,7 +199,7 @@ def strip_visibility_txns(
             fs.write_file(marker, COMPACTED_METADATA)
             fs.sync_directory(entry.path)
         fs.rename(entry.path, target)
-        fs.sync_directory(target.rpartition("/")[0])
+        fs.sync_directory(directory_of(target))
 
 
 def _acid_directories(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from acidsql.acid.layout import MOVED_FILE, parse_directory, parse_partition_name
 from acidsql.acid.paths import (
+    directory_of,
     is_local,
     is_same,
     is_within,
@@ -244,7 +245,7 @@ class Places:
         """Make a table's directory, durably."""
         fs = filesystem_for(table.location)
         fs.create_directory(table.location)
-        fs.sync_directory(table.location.rpartition("/")[0])
+        fs.sync_directory(directory_of(table.location))
 
     def child_directories(self, table: Table, partitions: Sequence[str]) -> list[str]:
         """Return the paths of the directories directly inside these partition directories now,

@@ -35,7 +35,7 @@ from acidsql.statements.context.work import Work
 from acidsql.statements.directories.places import Places
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VALUE, Record, WriteMode
-from acidsql.storage.files.filesystem import filesystem_for, real_location
+from acidsql.storage.files.filesystem import filesystem_for, real_location, sparks_location
 from acidsql.storage.reading.insert_only import PlainFiles, read_inserts_only
 from acidsql.storage.writing import load
 from acidsql.storage.writing.load import SourceFile
@@ -286,9 +286,10 @@ def absolute_path(statement: LoadData, text: str, table: Table) -> str:
     """Return INPATH as an absolute path, without a slash at its end. A path on a local disk, with
     LOCAL or without, has no scheme: ``file:`` is removed.
 
-    A path without a scheme is in the table's file system or, with LOCAL, in the driver's; a
-    relative path with LOCAL begins in this process's working directory. A path with the table's
-    scheme, but without a host or bucket, gets the table's.
+    A path without a scheme is on ``fs.defaultFS``, if that is another disk than this machine's, or
+    else in the table's file system; with LOCAL it is on the driver's disk. A relative path with
+    LOCAL begins in this process's working directory. A path with the table's scheme, but without a
+    host or bucket, gets the table's.
 
     Raises:
         AnalysisError: LOCAL with another file system, a relative path without LOCAL, an empty path,
@@ -298,6 +299,8 @@ def absolute_path(statement: LoadData, text: str, table: Table) -> str:
     path = statement.path.rstrip("/")
     if not path.removeprefix("file:"):  # it would mean the working directory
         raise _path_error("The path names neither a file nor a directory", statement, text)
+    if path.startswith("/") and not statement.local:
+        path = sparks_location(path)
     scheme, root = scheme_and_root(path)
     if scheme in ("", "file"):
         path = plain_path(path)

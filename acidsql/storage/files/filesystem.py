@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 
 from acidsql.acid.paths import S3_SCHEMES, local_path_of, scheme_and_root
-from acidsql.errors import SettingError, UnsupportedError
+from acidsql.errors import CatalogError, SettingError, UnsupportedError
 from acidsql.storage.files.arrow import ArrowFileSystem
 from acidsql.storage.files.hdfs import HdfsFileSystem
 from acidsql.storage.files.interface import Entry, FileSystem, length_of
@@ -23,6 +23,7 @@ from acidsql.storage.files.local import LocalFileSystem, real_location, real_loc
 from acidsql.storage.files.memory import MEMORY, SCHEME, is_in_memory
 from acidsql.storage.files.object_store import GoogleStore, ObjectStore
 from acidsql.storage.files.options import hdfs_options
+from acidsql.storage.files.options.hdfs_options import default_root
 from acidsql.storage.files.options.store_options import open_store, settings_here
 
 _LOCAL = LocalFileSystem()
@@ -50,6 +51,26 @@ def filesystem_for(location: str) -> FileSystem:
     """
     fs = _unwrapped_filesystem(location)
     return _wrapper[-1](fs) if _wrapper else fs
+
+
+def sparks_location(path: str) -> str:
+    """Return a path that a user wrote as Spark understands it: without a scheme, and if
+    ``fs.defaultFS`` is not this machine's disk, it is a path there.
+
+    Raises:
+        CatalogError: INVALID_LOCATION: the path is relative, and ``fs.defaultFS`` is another file
+            system: only that system knows the user's directory there.
+    """
+    root = default_root(settings_here())
+    if not root or scheme_and_root(path)[0]:
+        return path
+    if not path.startswith("/"):
+        raise CatalogError(
+            f"'{path}' is relative, and paths without a scheme are on {root} (fs.defaultFS). Let "
+            "it begin with '/', or with file: for this machine's disk.",
+            condition="INVALID_LOCATION", sqlstate="42K05", location=path,
+        )  # fmt: skip
+    return f"{root}{path}"
 
 
 @contextmanager
@@ -126,6 +147,6 @@ def _open_store(scheme: str, root: str, settings: tuple[tuple[str, str], ...]) -
 
 __all__ = [
     "OBJECT_STORES", "ArrowFileSystem", "Entry", "FileSystem", "LocalFileSystem", "filesystem_for",
-    "length_of", "local_path_of", "real_location", "real_locations",
+    "length_of", "local_path_of", "real_location", "real_locations", "sparks_location",
     "wrap_filesystems",
 ]  # fmt: skip

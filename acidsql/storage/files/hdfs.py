@@ -13,6 +13,7 @@ import io
 import os
 import re
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
@@ -212,7 +213,7 @@ def _connect(root: str, settings: tuple[tuple[str, str], ...], process: int) -> 
             name node answers.
     """
     try:
-        import hdfs_native
+        hdfs_native = _import_client()
     except ImportError as error:
         raise SettingError(
             f"HDFS needs the package hdfs-native, which is not here ({error}): pip install "
@@ -235,6 +236,22 @@ def _connect(root: str, settings: tuple[tuple[str, str], ...], process: int) -> 
             "dfs.nameservices (spark.hadoop.…, or HADOOP_CONF_DIR before Python starts).",
             location=url,
         ) from error
+
+
+def _import_client() -> Any:
+    """Return the library, the installed one or else the one that the driver has sent to this worker
+    (``storage.spark.session.python_workers``). Raises ImportError if there is none, or it is for
+    another platform.
+    """
+    try:
+        import hdfs_native
+    except ImportError:
+        places = (f"{place}/{hdfs_options.SHIPPED_CLIENT}" for place in sys.path)
+        if (shipped := next(filter(os.path.isdir, places), None)) is None:
+            raise
+        sys.path.append(shipped)
+        import hdfs_native
+    return hdfs_native
 
 
 def _need_name_node(url: str, conf: Mapping[str, str]) -> None:

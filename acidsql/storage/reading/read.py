@@ -10,7 +10,6 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from acidsql.acid.paths import is_local
 from acidsql.acid.state import history_gone_error
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.values.predicate import Demand
@@ -19,7 +18,7 @@ from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWrite
 from acidsql.arguments import checked
 from acidsql.errors import FormatError
 from acidsql.storage.event_records import KEYS
-from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.filesystem import filesystem_for, sparks_location
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.files.missing import translate_file_errors
 from acidsql.storage.files.partition_tree import discover_partitions
@@ -200,10 +199,8 @@ def read(
         UnsupportedError: ``file_format`` is another format.
     """
     translate_file_errors()
-    path = str(path)
-    if not is_local(path):
-        hand_over_store_settings(spark)
-    path = path.rstrip("/")
+    hand_over_store_settings(spark)
+    path = sparks_location(str(path)).rstrip("/")
     fs = filesystem_for(path)
     partition_columns = _schema_columns(partitioned_by) if partitioned_by else ()
     if not fs.exists(path):

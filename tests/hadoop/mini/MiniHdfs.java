@@ -30,7 +30,6 @@ public class MiniHdfs {
         conf.set("dfs.namenode.fs-limits.min-block-size", "1024");
         conf.set("dfs.permissions.enabled", "true");
         conf.set("dfs.namenode.acls.enabled", "true");
-        conf.set("hadoop.caller.context.enabled", "true"); // the audit log tells Spark's calls from others
         conf.set("dfs.client.block.write.replace-datanode-on-failure.policy", "NEVER"); // two data nodes
         MiniDFSCluster.Builder builder = new MiniDFSCluster.Builder(conf).numDataNodes(Integer.parseInt(args[1]));
         if (isHa)

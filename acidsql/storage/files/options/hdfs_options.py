@@ -24,6 +24,7 @@ PREFIXES = (
 )  # fmt: skip
 CLIENT = "acidsql.hdfs.client"  # which client: ``native`` or ``arrow``
 DEFAULT_FS = "fs.defaultFS"
+SHIPPED_CLIENT = "acidsql-hdfs-native"  # the directory of an archive that workers get
 
 _UMASK = "fs.permissions.umask-mode"
 _DEFAULT_UMASK = 0o022

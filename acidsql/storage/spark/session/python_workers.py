@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import logging
 import os
@@ -21,6 +22,7 @@ from pyspark.sql import SparkSession
 
 import acidsql
 from acidsql.errors import SettingError
+from acidsql.storage.files.options.hdfs_options import SHIPPED_CLIENT
 from acidsql.storage.spark.session.jvm import is_on, spark_context
 
 # find_spec is cheap: it does not import pyarrow.
@@ -36,8 +38,9 @@ _prepared: WeakSet[Any] = WeakSet()  # Spark contexts, and sessions of Spark Con
 
 def prepare_workers(spark: SparkSession) -> None:
     """Make sure that Spark's Python workers can find our code, and with a local master, run it:
-    set the context's Python and path, or send an archive of the code. Later calls for the same
-    Spark context, or session of Spark Connect, do nothing.
+    set the context's Python and path, or send an archive of the code, and on a cluster another one
+    of the client for HDFS, if the driver has it: a worker uses it if it has none itself. Later
+    calls for the same Spark context, or session of Spark Connect, do nothing.
 
     If PYSPARK_PYTHON is not set, PySpark takes the first ``python3`` on the path, not the Python of
     the virtual environment. For a local master the driver's own Python is right. On a cluster the
@@ -75,6 +78,8 @@ def prepare_workers(spark: SparkSession) -> None:
             _need_our_version(context.pythonExec)
         # Another Python may have no copy of our code, or another version.
         context.addPyFile(_package())
+        if not is_local and (archive := _hdfs_client()) is not None:
+            context.addArchive(f"{archive}#{SHIPPED_CLIENT}")
     _prepared.add(context)
 
 
@@ -139,4 +144,25 @@ def _package() -> str:
     name = f"acidsql-{hashlib.sha256(packed.getvalue()).hexdigest()[:16]}.zip"
     archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / name
     archive.write_bytes(packed.getvalue())
+    return str(archive)
+
+
+@cache
+def _hdfs_client() -> str | None:
+    """Return the path of a ``.zip`` of the installed package hdfs-native and what it imports; None
+    if it is not installed. The first call makes it, in a temporary directory. It holds for all
+    Pythons, but only for this platform.
+    """
+    client = importlib.util.find_spec("hdfs_native")
+    if client is None or client.origin is None:
+        return None
+    archive = Path(tempfile.mkdtemp(prefix="acidsql-")) / "hdfs-native.zip"
+    package = Path(client.origin).parent
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in sorted(package.rglob("*")):
+            if path.is_file() and path.suffix != ".pyc":
+                file.write(path, path.relative_to(package.parent))
+        typing = importlib.util.find_spec("typing_extensions")
+        if typing is not None and typing.origin is not None:
+            file.write(typing.origin, "typing_extensions.py")
     return str(archive)
