@@ -69,6 +69,7 @@ WHOLE = (
     ("beside/test_*.py", 6),
     ("dml/test_hive*.py", 6),
     ("faults/test_hive_*.py", 6),
+    ("hdfs/test_*.py", 5),
     ("history/test_history_spark.py", 4),
     ("metastore/test_hive*.py", 5),
     ("test_cluster.py", 5),

@@ -3,6 +3,7 @@ temporary tables."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 
 from acidsql.acid.layout import is_hidden, parse_directory
@@ -15,10 +16,14 @@ from acidsql.plan.locking import exclusive_lock
 from acidsql.storage.files.filesystem import Entry, FileSystem, filesystem_for
 from acidsql.txn import NO_WAIT_SETTINGS, TxnManager
 
+_log = logging.getLogger(__name__)
+
 
 def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
     """Delete a dropped table's directory, and mark the clean-up as done. Do nothing if it is done
     already. The caller must hold the table's lock.
+
+    A directory that has snapshots, which HDFS does not delete, is emptied; a warning is logged.
 
     A session may sleep at any moment, lose its lock, and wake when a later table of the same name
     has the directory. If the file system ``can_remove_empty``, the session still does no harm, for
@@ -34,8 +39,16 @@ def delete_dropped(metastore: Metastore, cleanup: PendingCleanup) -> None:
             fs.delete_directory(leaf.path)
         else:
             fs.delete_file_if_there(leaf.path)
+    is_removed = True  # a link has no parents, and is gone
     for parent in parents:
-        fs.remove_empty_directory(parent)
+        is_removed = fs.remove_empty_directory(parent)
+    if not is_removed and fs.exists(cleanup.location):
+        _log.warning(
+            "The files of the dropped table %s are deleted, and its directory '%s' stays: it has "
+            "snapshots, or files of somebody else.",
+            cleanup.table,
+            cleanup.location,
+        )
     _sync_emptied(fs, [cleanup.location, *parents])
     metastore.mark_cleaned(cleanup.id)
 

@@ -121,3 +121,18 @@ def test_a_name_makes_one_visible_directory_or_is_refused(name):
 )
 def test_the_url_of_a_file_has_javas_escapes(path, url):
     assert paths.url_of(path) == url
+
+
+@pytest.mark.parametrize(
+    ("path", "directory"),
+    [
+        ("/a/b", "/a"),
+        ("/a", "/"),
+        ("file:/a", "file:/"),
+        ("hdfs:/a", "hdfs:/"),
+        ("hdfs://h:1/a", "hdfs://h:1"),
+        ("hdfs://h:1/a/b", "hdfs://h:1/a"),
+    ],
+)
+def test_the_directory_above_is_never_an_empty_text(path, directory):
+    assert paths.directory_of(path) == directory

@@ -195,6 +195,17 @@ def test_permissions_follow_the_umask_and_the_group_is_the_parents(hdfs, mini_hd
         filesystem_for(hdfs).delete_directory(f"{hdfs}/w/d")
 
 
+def test_a_default_acl_holds_as_far_as_the_umask_leaves_it(hdfs, mini_hdfs):
+    path = hdfs.removeprefix(mini_hdfs.root)
+    mini_hdfs.run(f"own {path}/w bob hadoop 775")
+    mini_hdfs.run(f"acl {path}/w default:group:etl:rwx")
+    for umask, may_write in (("022", False), ("002", True)):
+        assert run_as("bob", mini_hdfs.root, f"{hdfs}/w", umask) == ""
+        mode = mini_hdfs.run(f"status {path}/w/d").split()[2]  # the mask is in the group's place
+        assert (mode[4] == "w") is may_write, mode
+        filesystem_for(hdfs).delete_directory(f"{hdfs}/w/d")
+
+
 def test_a_wrong_umask_is_refused(mini_hdfs):
     with pytest.raises(SettingError, match="umask-mode=rwx is neither octal"):
         HdfsFileSystem(mini_hdfs.root, {"fs.permissions.umask-mode": "rwx"})

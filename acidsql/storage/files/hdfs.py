@@ -43,6 +43,7 @@ _ERRNO_OF = {
     "PathIsNotDirectoryException": errno.ENOTDIR,
     "PathIsNotEmptyDirectoryException": errno.ENOTEMPTY,
     "SafeModeException": errno.EROFS,
+    "SnapshotException": errno.EBUSY,
 }
 # A file and a directory cannot replace each other; the name node looks at this first.
 _OTHER_KIND = "must both be"
@@ -185,7 +186,7 @@ class HdfsFileSystem(FileSystem):
 
     def remove_empty_directory(self, path: str) -> bool:
         """Delete a directory in one step if it is empty, and return True. Return False if it is not
-        empty, or missing. Raises NotADirectoryError for a file.
+        empty, has snapshots, or is missing. Raises NotADirectoryError for a file.
         """
         try:
             if not self._status(path).isdir:
@@ -195,7 +196,7 @@ class HdfsFileSystem(FileSystem):
         except FileNotFoundError:
             return False
         except OSError as error:
-            if error.errno == errno.ENOTEMPTY:
+            if error.errno in (errno.ENOTEMPTY, errno.EBUSY):
                 return False
             raise
 
