@@ -109,7 +109,8 @@ def test_a_failing_name_node_leaves_the_table_as_it_was(acid, monkeypatch, call,
     assert rows(acid, "SELECT id FROM t") == [(id,) for id in range(1, 6)]
 
 
-def test_in_safe_mode_a_change_fails_and_a_query_does_not(acid, mini_hdfs):
+def test_in_safe_mode_a_change_fails_and_a_query_does_not(acid, mini_hdfs, hdfs):
+    acid.sql("CREATE TABLE dropped (id INT)")
     acid.sql("CREATE TABLE t (id INT)")
     acid.sql("INSERT INTO t VALUES (1)")
     mini_hdfs.run("safe")
@@ -117,8 +118,13 @@ def test_in_safe_mode_a_change_fails_and_a_query_does_not(acid, mini_hdfs):
         with pytest.raises(WriteError, match="SafeModeException"):
             acid.sql("INSERT INTO t VALUES (2)")
         assert rows(acid, "SELECT id FROM t") == [(1,)]
+        acid.sql("DROP TABLE dropped")
     finally:
         mini_hdfs.run("unsafe")
+    files = filesystem_for(hdfs)
+    assert files.exists(f"{hdfs}/warehouse/dropped")
+    acid.clean()
+    assert not files.exists(f"{hdfs}/warehouse/dropped")
     acid.sql("INSERT INTO t VALUES (3)")
     assert rows(acid, "SELECT id FROM t") == [(1,), (3,)]
 
