@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import zipfile
@@ -23,10 +24,13 @@ class PaperContext:
 
     def __init__(self):
         self.master, self.pythonExec = "local[2]", "python3"
-        self.environment, self.sent = {}, []
+        self.environment, self.sent, self.archives = {}, [], []
 
     def addPyFile(self, path):  # noqa: N802
         self.sent.append(path)
+
+    def addArchive(self, path):  # noqa: N802
+        self.archives.append(path)
 
 
 @pytest.fixture
@@ -119,6 +123,8 @@ def test_another_python_is_sent_our_code_once(context, tmp_path, monkeypatch, ma
     prepare(context)
     [archive] = context.sent
     assert "acidsql/storage/writing/event_writer.py" in zipfile.ZipFile(archive).namelist()
+    has_client = importlib.util.find_spec("hdfs_native") is not None
+    assert len(context.archives) == (master == "yarn" and has_client)
 
 
 @pytest.mark.classic
