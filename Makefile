@@ -161,6 +161,11 @@ test-dbt: $(DBT)/installed ## Run dbt's own conformance suite over the adapter f
 run-dbt: $(DBT)/installed ## Run examples/dbt three times: a shop's seeds, facts and history by dbt
 	@$(WITH_DBT) $(DBT)/bin/python examples/dbt/run.py $(ARGS)
 
+.PHONY: test-trino
+test-trino: install ## Run the tests beside a real Trino 483, which Maven fetches (360 MB; JDK 25)
+	@$(PY) -m pip install --quiet --disable-pip-version-check --group trino
+	@$(WITH_JAVA) ACIDSQL_TRINO=1 $(PY) -m pytest tests/beside/test_trino_reads.py tests/beside/test_trino_writes.py $(ARGS)
+
 .PHONY: mutants
 mutants: install ## Try small faults one by one: the tests must notice each (ARGS="--fast", ARGS="--only lock")
 	@$(WITH_JAVA) $(PY) tests/mutants/mutants.py $(ARGS)

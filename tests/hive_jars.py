@@ -1,4 +1,4 @@
-"""Hive, Kafka and S3A from their Maven artifacts, and small programs of our own over them.
+"""Hive, Trino, Kafka and S3A from their Maven artifacts, and small programs of our own over them.
 
 Maven fetches the jars and javac compiles the programs when they are first asked for; both stay in
 ``build``.
@@ -22,10 +22,12 @@ SECONDS_TO_FETCH = 900
 
 
 class UnavailableError(Exception):
-    """Hive, Kafka or S3A cannot be had here; the message says what is missing."""
+    """Hive, Trino, Kafka or S3A cannot be had here; the message says what is missing."""
 
 
-def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path) -> Path:
+def built(
+    name: str, sources: Path, fetch: Callable[[str], None], *needed: Path, jdk: int = LEAST_JDK
+) -> Path:
     """The folder with the jars and the classes, made unless these sources have one.
 
     Args:
@@ -33,10 +35,11 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
         sources: A folder with Java's sources and all that the result is made from.
         fetch: Fetches the jars into the directory ``jars`` of the directory it is given.
         needed: Folders with more classes that the sources need.
+        jdk: The oldest JDK whose compiler reads the jars; the classes need a Java of this version.
     """
     files = sorted(file for file in sources.rglob("*") if file.is_file())
     programs = [file for file in files if file.suffix == ".java"]
-    compiler = javac() if programs else None
+    compiler = javac(jdk) if programs else None
     parts = [*(file.read_bytes() for file in files), *(str(one).encode() for one in needed)]
     digest = hashlib.sha256(b"\0".join(parts)).hexdigest()
     place = BUILD / name / digest[:12]
@@ -49,7 +52,7 @@ def built(name: str, sources: Path, fetch: Callable[[str], None], *needed: Path)
         if compiler is not None:
             subprocess.run(
                 [
-                    compiler, "--release", str(LEAST_JDK), "-proc:none", "-encoding", "UTF-8",
+                    compiler, "--release", str(jdk), "-proc:none", "-encoding", "UTF-8",
                     "-cp", ":".join([f"{unfinished}/jars/*", *map(str, needed)]),
                     "-d", f"{unfinished}/classes", *programs,
                 ],
@@ -83,15 +86,20 @@ def maven(pom: Path, goal: str, directory: str) -> None:
         raise UnavailableError(f"Maven could not fetch the jars: {said[-400:]}") from error
 
 
-def javac() -> Path:
-    """JAVA_HOME's compiler, or the path's: a Java that runs PySpark need not have one."""
-    for place in (f"{os.environ.get('JAVA_HOME', '')}/bin", os.environ.get("PATH")):
+def javac(least: int = LEAST_JDK) -> Path:
+    """JAVA_HOME's compiler, or the path's, or an installed one: a Java that runs PySpark need not
+    have one.
+
+    Args:
+        least: The oldest JDK that will do.
+    """
+    homes = [os.environ.get("JAVA_HOME", ""), *sorted(map(str, Path("/usr/lib/jvm").glob("*")))]
+    own, *installed = (f"{home}/bin" for home in homes)
+    for place in (own, os.environ.get("PATH"), *installed):
         found = shutil.which("javac", path=place)
-        if found is not None and _version(found) >= LEAST_JDK:
+        if found is not None and _version(found) >= least:
             return Path(found)
-    raise UnavailableError(
-        f"programs over the jars need JDK {LEAST_JDK} or newer, and none is here"
-    )
+    raise UnavailableError(f"programs over the jars need JDK {least} or newer, and none is here")
 
 
 def _version(compiler: str) -> int:

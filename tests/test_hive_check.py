@@ -7,6 +7,7 @@ import re
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 from click.testing import CliRunner
 
 from acidsql.acid.table import TableName
+from acidsql.api.opening import open_survey
 from acidsql.errors import CatalogError
 from acidsql.metastore.hive.wire.client import Client
 from acidsql.metastore.hive.wire.idl import hive
@@ -126,6 +128,25 @@ def test_the_server_is_described_and_each_table_is_judged(acid, put, hive_metast
            for name, engine in [("ice", "Iceberg"), ("hudi", "Hudi"), ("kudu", "Kudu"),
                                 ("db", "JDBC")]},
     }  # fmt: skip
+
+
+def test_a_dead_transaction_that_nobody_aborts_is_marked(hive_metastore, monkeypatch):
+    def dead_transactions():
+        facts = check(hive_metastore.url, ["default"])
+        return [fact for fact in facts if fact.about == "dead transactions"]
+
+    survey, real_time = open_survey(hive_metastore.url), time.time
+    request = hive.OpenTxnRequest(num_txns=1, user="ann", hostname="a host")
+    (number,) = survey.parts.server.call("open_txns", request).txn_ids
+    try:
+        assert dead_transactions() == []
+        monkeypatch.setattr(time, "time", lambda: real_time() + 7200)
+        (found,) = dead_transactions()
+        assert found.level is Level.WARNING
+        assert str(number) in found.message and "ABORT TRANSACTIONS" in found.advice
+    finally:
+        survey.parts.server.call("abort_txn", hive.AbortTxnRequest(txnid=number))
+        survey.close()
 
 
 def test_a_hive_without_locks_is_marked(hive_metastore, monkeypatch):

@@ -5,6 +5,7 @@ The check only asks and lists. It opens no transaction, takes no lock and change
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -14,6 +15,7 @@ from acidsql.api.opening import open_survey
 from acidsql.compaction.litter import orphaned_directories
 from acidsql.errors import AcidSqlError, CatalogError
 from acidsql.metastore.foreign import ForeignTable, acid_table
+from acidsql.metastore.interface import TxnState
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.reading.pruning.reachable import list_on_executors, listing_problem
 from acidsql.storage.tables.hive2 import find_old_update
@@ -142,6 +144,7 @@ def _server_facts(survey: Survey) -> Iterator[Fact]:
         has = getattr(survey.abilities, name)
         yield Fact(f"ability {name}", f"{'yes' if has else 'no'}: {word}")
     yield from _time_out_facts(survey)
+    yield from _housekeeping_facts(survey)
     for name, bad, good in (
         ("hive.txn.manager", "DummyTxnManager", "org.apache.hadoop.hive.ql.lockmgr.DbTxnManager"),
         ("hive.support.concurrency", "false", "true"),
@@ -182,6 +185,42 @@ def _time_out_facts(survey: Survey) -> Iterator[Fact]:
             "register what it reads: a compaction by others may delete files that a DataFrame, or "
             "a long transaction, still needs. It then fails (SnapshotTooOldError), and shows no "
             "wrong rows. Set it to false.",
+        )
+
+
+_TASKS, _ICEBERG = "metastore.task.threads.remote", "IcebergHouseKeeperService"
+# So much longer than its time-out a dead transaction may be open: the server looks once a minute,
+# and clocks differ.
+_GRACE_MS = 600_000
+
+
+def _housekeeping_facts(survey: Survey) -> Iterator[Fact]:
+    """Yield a warning if a transaction is open that the server should have aborted long ago: no
+    setting tells that the server's housekeeping has not started. Yield a fact if it may not start,
+    because it needs a class of Iceberg's."""
+    if _ICEBERG in survey.setting(_TASKS):
+        yield Fact(
+            _TASKS,
+            f"with {_ICEBERG}: if hive-iceberg-handler is not on the server's class path, the "
+            "server aborts no dead transaction, and says so in its log only",
+        )
+    latest_ms = time.time() * 1000 - (survey.abilities.txn_timeout_ms or 0) - _GRACE_MS
+    dead_numbers = [
+        txn.txn_id
+        for txn in survey.show_txns()
+        if txn.state is TxnState.OPEN and 0 < txn.last_heartbeat_ms < latest_ms
+    ]
+    if dead_numbers:
+        numbers = ", ".join(map(str, dead_numbers[:MOST_NAMES]))
+        more = f" and {len(dead_numbers) - MOST_NAMES} more" * (len(dead_numbers) > MOST_NAMES)
+        yield Fact(
+            "dead transactions",
+            f"open, though their heartbeat stopped long ago: {numbers}{more}",
+            Level.WARNING,
+            f"No server aborts them, so their locks stay, and nothing is cleaned. Look for 'class "
+            f"not found' in the log of the server with metastore.housekeeping.threads.on: it "
+            f"starts no housekeeping at all if one class of {_TASKS} is missing. ABORT "
+            "TRANSACTIONS ends one. (A transaction of Hive's replication may be that old.)",
         )
 
 

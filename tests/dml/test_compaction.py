@@ -256,6 +256,7 @@ def test_nothing_to_merge_is_refused_and_said_so(acid, caplog):
     assert directories(acid) == ["delta_0000001_0000001_0000"]
 
 
+@needs("can_clean")  # Hive tells the entry whose cleaning waits
 def test_a_request_says_at_once_that_there_is_nothing_to_compact(t, other):
     compact(t, "major")
     clean(t)

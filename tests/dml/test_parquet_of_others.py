@@ -4,6 +4,8 @@ name."""
 from __future__ import annotations
 
 import datetime as dt
+import json
+import shutil
 from decimal import Decimal
 from pathlib import Path
 
@@ -76,19 +78,128 @@ def test_days_that_spark_counted_in_the_hybrid_calendar_are_compacted_as_they_ar
     assert table(acid) == expected * 2
 
 
-@pytest.mark.parametrize("day", [OLD, dt.date(1582, 10, 15)])
-def test_days_that_only_hive_knows_to_be_hybrid_are_refused(acid, spark, tmp_path, day):
-    file = put(tmp_path / "x", pa.table({"d": [day]}))
-    columns = pq.read_table(file).replace_schema_metadata({"writer.date.proleptic": "false"})
-    pq.write_table(columns, file)
-    if day < dt.date(1582, 10, 15):
-        with pytest.raises(AcidSqlError, match="hybrid calendar"):
-            adopt(acid, tmp_path / "x", "d DATE")
-        with pytest.raises(FormatError, match="hybrid calendar"):
-            acidsql.read(spark, str(tmp_path / "x"), insert_only=True, file_format="parquet")
-    else:
-        adopt(acid, tmp_path / "x", "d DATE")
-        assert table(acid) == [(day,)]
+@needs("can_work")
+def test_days_that_only_hive_knows_to_be_hybrid_are_shown_as_hive_means_them(acid, tmp_path):
+    julian = dt.date(1500, 3, 11)  # the day that was 1500-03-01 in the Julian calendar
+    for write_id, days in ((1, [julian, None]), (2, [dt.date(1582, 10, 15)])):
+        file = put(tmp_path / "x", pa.table({"d": days}), write_id)
+        columns = pq.read_table(file).replace_schema_metadata({"writer.date.proleptic": "false"})
+        pq.write_table(columns, file)
+    expected = [(OLD,), (dt.date(1582, 10, 15),), (None,)]
+    found = acidsql.read(acid.spark, str(tmp_path / "x"), insert_only=True, file_format="parquet")
+    assert sorted(map(tuple, found.collect()), key=repr) == sorted(expected, key=repr)
+    adopt(acid, tmp_path / "x", "d DATE")
+    assert table(acid) == sorted(expected, key=repr)
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert table(acid) == sorted(expected, key=repr)
+
+
+# ── INT96 ────────────────────────────────────────────────────────────────────────────────────
+
+CLOCKS = Path(__file__).parents[1] / "parquet_clocks"
+SHOWN = json.loads((CLOCKS / "shown.json").read_text())
+COLUMNS = "k INT, ts TIMESTAMP, d DATE, many ARRAY<TIMESTAMP>, s STRUCT<x: TIMESTAMP>"
+
+
+def shown(name):
+    """What the writer of a file has shown, timestamps with microseconds."""
+
+    def clock(text):
+        return text and f"{text[:19]}.{(text[20:] + '000000')[:6]}"
+
+    return [
+        (k, clock(at), day, clock(first), clock(field), size)
+        for k, at, day, first, field, size in SHOWN[name]
+    ]
+
+
+def as_text(frame):
+    """The same columns of a DataFrame."""
+    pattern = "'yyyy-MM-dd HH:mm:ss.SSSSSS'"
+    found = frame.selectExpr(
+        "k", f"date_format(ts, {pattern})", "string(d)", f"date_format(many[0], {pattern})",
+        f"date_format(s.x, {pattern})", "IF(many[1] IS NULL, size(many), -1)",
+    )  # fmt: skip
+    return sorted((*row[:5], None if row[1] is None else row[5]) for row in found.collect())
+
+
+@needs("can_work")
+@pytest.mark.parametrize("name", SHOWN)
+def test_timestamps_of_hive_and_trino_are_shown_and_compacted_as_their_writers_show_them(
+    acid, tmp_path, name
+):
+    place = tmp_path / "x" / "delta_0000001_0000001_0000"
+    place.mkdir(parents=True)
+    shutil.copy(CLOCKS / f"{name}.parquet", place / "000000_0")
+    found = acidsql.read(acid.spark, str(tmp_path / "x"), insert_only=True, file_format="parquet")
+    assert as_text(found) == shown(name)
+    adopt(acid, tmp_path / "x", COLUMNS)
+    assert as_text(acid.table("t")) == shown(name)
+    first = shown(name)[0][1]
+    assert rows(acid, f"SELECT k FROM t WHERE ts = TIMESTAMP_NTZ'{first}'") == [(0,)]
+    acid.sql("INSERT INTO t VALUES (99, NULL, NULL, NULL, NULL)")  # a file that Spark reads
+    assert as_text(acid.table("t").where("k < 99")) == shown(name)
+    assert acid.table("t").count() == len(shown(name)) + 1
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert as_text(acid.table("t").where("k < 99")) == shown(name)
+
+
+@needs("can_work")
+def test_files_of_both_kinds_lie_in_partitions_beside_each_other(acid, tmp_path):
+    for day, name in (("mon", "hive_berlin"), ("tue", "trino_berlin")):
+        place = tmp_path / "x" / f"day={day}" / "delta_0000001_0000001_0000"
+        place.mkdir(parents=True)
+        shutil.copy(CLOCKS / f"{name}.parquet", place / "000000_0")
+    acid.sql(
+        f"CREATE TABLE t ({COLUMNS}) PARTITIONED BY (day STRING) LOCATION '{tmp_path}/x' {PARQUET}"
+    )
+    acid.sql("INSERT INTO t PARTITION (day = 'tue') VALUES (99, NULL, NULL, NULL, NULL)")
+    for day, name in (("mon", "hive_berlin"), ("tue", "trino_berlin")):
+        assert as_text(acid.table("t").where(f"day = '{day}' AND k < 99")) == shown(name)
+    paths = rows(acid, "SELECT DISTINCT day, `input__file__name` FROM t WHERE k IN (1, 99)")
+    assert sorted(day for day, _ in paths) == ["mon", "tue", "tue"]
+
+
+def put_int96(directory, moments, **footer):
+    """A file of nanoseconds since 1970, with these keys in its footer."""
+    file = directory / "delta_0000001_0000001_0000" / "000000_0"
+    file.parent.mkdir(parents=True)
+    columns = pa.table({"w": pa.array(moments, pa.int64()).cast(pa.timestamp("ns"))})
+    columns = columns.replace_schema_metadata(footer)
+    pq.write_table(columns, file, use_deprecated_int96_timestamps=True)
+    return file
+
+
+@needs("can_work")
+def test_nanoseconds_are_cut_by_a_query_and_refused_by_a_compaction(acid, tmp_path):
+    moments = [0, None, -1, 1_700_000_000_123_456_789]
+    put_int96(tmp_path / "x", moments, **{"writer.time.zone": "Asia/Tokyo"})
+    adopt(acid, tmp_path / "x", "w TIMESTAMP")
+    before = [
+        ("1970-01-01 08:59:59.999999",), ("1970-01-01 09:00:00",),
+        ("2023-11-15 07:13:20.123456",), (None,),
+    ]  # fmt: skip
+    query = "SELECT string(w) FROM t ORDER BY w NULLS LAST"
+    assert rows(acid, query) == before
+    acid.sql("INSERT INTO t VALUES (TIMESTAMP'2030-01-01 00:00:00')")
+    with pytest.raises(AcidSqlError, match="finer than a microsecond"):
+        acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    assert rows(acid, query) == [*before[:3], ("2030-01-01 00:00:00",), (None,)]
+
+
+def test_int96_is_refused_if_nobody_knows_which_wall_clock_it_is(acid, spark, conf, tmp_path):
+    conf("spark.sql.parquet.outputTimestampType", "INT96")
+    spark.sql("SELECT TIMESTAMP'2024-01-01 00:00:00' w").write.parquet(str(tmp_path / "spark"))
+    (file,) = (tmp_path / "spark").glob("part-*")
+    place = tmp_path / "x" / "delta_0000001_0000001_0000"
+    place.mkdir(parents=True)
+    file.rename(place / "000000_0")
+    put_int96(tmp_path / "y", [0], **{"writer.time.zone": "Middle/Earth"})
+    for name, words in (("x", "does not name the time zone"), ("y", "Middle/Earth")):
+        with pytest.raises(FormatError, match=words):
+            acidsql.read(spark, str(tmp_path / name), insert_only=True, file_format="parquet")
+        with pytest.raises(AcidSqlError, match=words):
+            adopt(acid, tmp_path / name, "w TIMESTAMP")
 
 
 @needs("can_work")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from kit import counts, fill, refused, rows
+from over_hive import needs
 
 from acidsql.errors import ConstraintError
 
@@ -158,6 +159,7 @@ def test_conversions_and_constraints_hold_for_fields(acid):
     assert structs(acid) == {1: (42, *IN_ONE[1:])}
 
 
+@needs("keeps_versions")
 def test_a_row_moves_with_its_struct_and_changes_show_it(acid):
     fill(acid, f"t (id INT, {S}) PARTITIONED BY (p INT) CLUSTERED BY (id) INTO 2 BUCKETS",
          f"1, {ONE}, 1", f"2, {ONE}, 1")  # fmt: skip

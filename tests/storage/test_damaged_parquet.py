@@ -61,6 +61,7 @@ def test_every_damage_is_a_format_error_with_the_path(tmp_path, codec):
         lambda: parquet.columns_of_parquet(name),
         lambda: parquet.rows_of_parquet(name),
         lambda: parquet.need_readable([name], ROW),
+        lambda: parquet.misread_by_spark([name]),
     )
     for _ in range(TRIES):
         path.write_bytes(damaged(data, dice))

@@ -4,6 +4,7 @@ stripes."""
 from __future__ import annotations
 
 import datetime as dt
+import random
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -122,6 +123,18 @@ def test_zones_that_java_names_in_its_own_way():
     for name in ("Middle/Earth", "../UTC", "\0", "US"):
         with pytest.raises(FormatError, match="time zone"):
             zone_of(name)
+
+
+@pytest.mark.parametrize("name", [*ZONES, "Europe/Berlin", "Europe/London"])
+def test_with_mean_time_a_zone_has_its_own_offsets_before_1900_too(name):
+    dice = random.Random(name)
+    at = [dice.randrange(-9_000_000_000, 8_000_000_000) for _ in range(200)]
+    expected = [
+        dt.datetime.fromtimestamp(second, ZoneInfo(name)).utcoffset().total_seconds()
+        for second in at
+    ]
+    offsets = zone_of(name).offsets(np.array(at, np.int64), has_mean_time=True)
+    assert offsets.tolist() == expected
 
 
 FAR = RowSchema.from_fields(

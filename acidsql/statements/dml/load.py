@@ -88,7 +88,8 @@ class LoadStatements(Family):
     def load(self, statement: LoadData, text: str) -> Receipt:
         """Run LOAD DATA, in the session's transaction or its own, and return the receipt. After the
         commit the source files are deleted, except LOCAL ones. A file that cannot be deleted is a
-        note in the receipt of a transaction of its own; in the session's it is only logged.
+        note in the receipt of a transaction of its own; in the session's it is only logged. Another
+        note says when Trino reads the rows, if Trino may see the table.
 
         Raises:
             AnalysisError: There are no files to load, or they do not fit the table.
@@ -116,8 +117,20 @@ class LoadStatements(Family):
                     lambda: unremoved_paths.extend(_remove_files(plan.sources))
                 )
             self._transactions.end_statement(transaction)
-        notes = tuple(f"'{path}' could not be removed" for path in unremoved_paths)
-        return replace(receipt(text, transaction.id, work.published, {}), notes=notes)
+        notes = [f"'{path}' could not be removed" for path in unremoved_paths]
+        if self._is_hidden_from_trino(plan):
+            name = plan.table.name
+            rewrite = f"ALTER TABLE {name} COMPACT 'major'"
+            if statement.overwrite:  # one base is not compacted
+                rewrite = f"INSERT OVERWRITE TABLE {name} SELECT * FROM {name}"
+            notes.append(f"Trino reads the table after {rewrite}")
+        return replace(receipt(text, transaction.id, work.published, {}), notes=tuple(notes))
+
+    def _is_hidden_from_trino(self, plan: _LoadPlan) -> bool:
+        """Whether others may read the table, and Trino does not read the new files: in the
+        directories of a full-ACID table it wants events, and copies of other files have none."""
+        is_shared = self._metastore.abilities.shared_with_hive
+        return is_shared and plan.table.has_row_ids and not plan.is_rewritten
 
     # ── say ──────────────────────────────────────────────────────────────────────────────────
 

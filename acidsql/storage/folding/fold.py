@@ -130,7 +130,7 @@ def _plain_rows(read: FileRead, spec: FoldSpec) -> Iterator[pa.RecordBatch]:
         assert read.original is not None
         from acidsql.storage.tables.parquet import read_parquet  # see plain_file.insert_writer
 
-        yield from read_parquet(read.original.path, spec.row)
+        yield from read_parquet(read.original.path, spec.row, exact=True)
         return
     schema = _flat(spec.row)
     for batch in read_file(read, schema, schema.names, exact=True):

@@ -162,7 +162,7 @@ def plan_compaction(
         run = None if most_left is None else newest_run(listing, most_left)
         listing = listing if run is None else _deltas_from(listing, run.first)
     is_something = anyway and (listing.data or listing.originals)
-    if not is_something and not _is_worth_compacting(listing, write_ids, major=major):
+    if not is_something and not _is_worth_compacting(table, listing, write_ids, major=major):
         return None, state
     first, last = _write_id_range(listing.state)
     if anyway and state.base and not state.deltas:
@@ -176,16 +176,23 @@ def plan_compaction(
     return plan, state
 
 
-def _is_worth_compacting(listing: Listing, write_ids: CompactorWriteIdList, *, major: bool) -> bool:
+def _is_worth_compacting(
+    table: Table, listing: Listing, write_ids: CompactorWriteIdList, *, major: bool
+) -> bool:
     """Whether there is enough for a compaction to do. Major: there are originals, aborted write ids
-    in the deltas' range (a rule of our own), or more than one directory. Minor: there is more than
-    one delta or delete delta, and not only one delete delta with one delta. The rest is Hive 4's
-    rule (``QueryCompactor.Util.isEnoughToCompact``).
+    in the deltas' range or files of LOAD DATA (rules of our own), or more than one directory.
+    Minor: there is more than one delta or delete delta, and not only one delete delta with one
+    delta. The rest is Hive 4's rule (``QueryCompactor.Util.isEnoughToCompact``).
     """
     state = listing.state
     if major:
         # Files beside the deltas of an insert-only table are not listed: no reader takes them.
-        has_originals = any(not group.write_id for group in listing.originals)
+        # Trino reads files without events in no delta. In a base it does not read them, either, but
+        # the new base would have the old one's name.
+        has_originals = any(
+            not group.write_id or (group.in_delta and table.has_row_ids)
+            for group in listing.originals
+        )
         # A base has no aborted events, so its readers need not know which write ids were aborted.
         has_aborted = bool(state.deltas) and write_ids.is_any_aborted(*_write_id_range(state))
         return has_originals or has_aborted or len(state.deltas) + (state.base is not None) > 1

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
-from acidsql.errors import FormatError
+from acidsql.errors import FormatError, UnsupportedError
 
 MISPLACED_EVENTS = "INVALID_ACID_FORMAT.MISPLACED_EVENTS"
 
@@ -101,6 +101,18 @@ def misplaced_events_error(path: str, fault: str) -> FormatError:
         condition=MISPLACED_EVENTS,
         path=path,
         reason=fault,
+    )
+
+
+def finer_timestamps_error(path: str) -> UnsupportedError:
+    """Return the error for a file whose timestamps are finer than a microsecond, which we cannot
+    rewrite.
+    """
+    return UnsupportedError(
+        f"'{path}' has timestamps finer than a microsecond, which a compaction by acidsql would "
+        "cut. Let Hive compact this table.",
+        condition="UNSUPPORTED_FEATURE.NANOSECONDS",
+        path=path,
     )
 
 

@@ -40,7 +40,7 @@ _PLAIN = {
 }
 _Int32s = npt.NDArray[np.int32]
 
-_FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since 1970-01-01
+FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since 1970-01-01
 _DAY = 86_400_000_000  # microseconds
 CALENDAR_JULIAN_DATES = -1  # of old Parquet files: dates are hybrid, timestamps proleptic
 _JULIAN_EPOCH = 719_470  # days from 0000-03-01 (Julian) to 1970-01-01
@@ -321,7 +321,7 @@ def _conform_leaf(
     if pa.types.is_timestamp(array.type):
         array = _to_microseconds(array)
         if calendar not in (CALENDAR_PROLEPTIC, CALENDAR_JULIAN_DATES):
-            array = _to_proleptic_timestamps(array)
+            array = to_proleptic_timestamps(array)
     return cast_values(array, target, kind, file_type)
 
 
@@ -330,7 +330,7 @@ def _to_proleptic_days(array: pa.Array) -> pa.Array:
     Days from 1582-10-15 on stay.
     """
     days = array.cast(pa.int32()).fill_null(0).to_numpy().astype(np.int64)
-    old = days < _FIRST_GREGORIAN
+    old = days < FIRST_GREGORIAN
     if not old.any():
         return array
     days[old] = _rename_julian(days[old])
@@ -349,13 +349,13 @@ def _to_microseconds(array: pa.Array) -> pa.Array:
     return array.cast(pa.timestamp("us"))
 
 
-def _to_proleptic_timestamps(array: pa.Array) -> pa.Array:
+def to_proleptic_timestamps(array: pa.Array) -> pa.Array:
     """Convert timestamps of the hybrid calendar to those of the same date and time in the proleptic
     one. Those from 1582-10-15 on stay.
     """
     micros = array.cast(pa.int64()).fill_null(0).to_numpy()
     days, time = np.divmod(micros, _DAY)
-    old = days < _FIRST_GREGORIAN
+    old = days < FIRST_GREGORIAN
     if not old.any():
         return array
     days[old] = _rename_julian(days[old])

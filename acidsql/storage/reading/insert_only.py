@@ -39,7 +39,7 @@ from acidsql.storage.spark.char_columns import mark_char_columns
 from acidsql.storage.spark.session import zones
 from acidsql.storage.spark.session.jvm import is_on
 from acidsql.storage.tables.orc_schema import any_misread, column_types, columns_of
-from acidsql.storage.tables.parquet import columns_of_parquet, need_readable, need_wall_clocks
+from acidsql.storage.tables.parquet import columns_of_parquet, misread_by_spark, need_readable
 
 _BY_CASE = "spark.sql.caseSensitive"  # if true, Spark's readers tell names apart by case, too
 
@@ -56,8 +56,8 @@ class PlainFiles:
         by_partition: The visible files by partition directory.
         file_format: ``orc``, ``parquet``, or ``text`` in Hive's default form.
         sizes: The files' sizes in bytes. Without sizes no file is taken for a small one.
-        any_writer: The files may be another writer's, so footers are looked into first. Of files
-            that Spark's reader would misread, Python tasks read ORC, and Parquet is refused.
+        any_writer: The files may be another writer's, so footers are looked into first. Python
+            tasks read those that Spark's reader would misread.
         text: What ends a field of a text file, and what stands for NULL there.
     """
 
@@ -91,8 +91,8 @@ def read_inserts_only(
     Raises:
         UnsupportedError: The format is none of ``FORMATS``, or a column of a text file is an array,
             map, struct or binary.
-        FormatError: A file's columns cannot be matched, or a Parquet file has timestamps that are
-            no wall clocks.
+        FormatError: A file's columns cannot be matched, or a Parquet file does not tell which wall
+            clocks its timestamps are.
     """
     table, file_format = files.table, files.file_format
     if file_format not in FORMATS:
@@ -101,17 +101,10 @@ def read_inserts_only(
             f"as {' or '.join(FORMATS)}.",
             condition="UNSUPPORTED_FEATURE.TABLE_OPERATION",
         )
-    columns = [quote(column.name) for column in table.columns]
     if not files.paths:
         return _empty_rows(spark, table, virtual)
-    if file_format == ORC:
-        return mark_char_columns(_orc_rows(spark, files, virtual), table)
-    where = PathPartitions(table, files.by_partition)
-    read_files = _read_text_files if file_format == "text" else _read_parquet_files
-    rows = read_files(spark, files, needed_file_columns(where.needed_columns, virtual))
-    return mark_char_columns(
-        rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)), table
-    )
+    rows_of_format = {ORC: _orc_rows, PARQUET: _parquet_rows, "text": _text_rows}
+    return mark_char_columns(rows_of_format[file_format](spark, files, virtual), table)
 
 
 def _orc_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
@@ -120,31 +113,94 @@ def _orc_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) 
     small ones (``FileSystem.small_file``). If one large file would be misread, Python tasks read
     all.
     """
-    table, sizes = files.table, files.sizes
-    limit = filesystem_for(table.location).small_file
+    sizes = files.sizes
+    limit = filesystem_for(files.table.location).small_file
 
     def is_small(path: str) -> bool:
         return 0 < sizes.get(path, 0) <= limit
 
-    small_files = files.matching(is_small).by_partition
+    small_files = files.matching(is_small)
     large_files = files.matching(lambda path: not is_small(path))
     if large_files.by_partition and _is_misread(spark, large_files):
-        small_files, large_files = files.by_partition, replace(files, by_partition={})
-    columns, parts = [quote(column.name) for column in table.columns], list[DataFrame]()
-    if small_files:
-        reads, file_columns = plain_reads(small_files, sizes), needed_file_columns([], virtual)
-        rows = python_rows(spark, table, reads, of_file=file_columns, may_change=files.any_writer)
-        values = partition_value_columns(table, list(small_files), PARTITION)
-        parts.append(rows.selectExpr(*columns, *values, *row_virtual_columns(virtual)))
-    if large_files.by_partition:
-        if is_on(spark, _BY_CASE):
-            _need_same_case(table, large_files.paths, columns_of)
-        where = PathPartitions(table, large_files.by_partition)
-        rows = _read_orc_files(
-            spark, large_files, needed_file_columns(where.needed_columns, virtual)
-        )
-        parts.append(rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual)))
+        small_files, large_files = files, replace(files, by_partition={})
+    if large_files.by_partition and is_on(spark, _BY_CASE):
+        _need_same_case(files.table, large_files.paths, columns_of)
+    return _rows_by_reader(spark, small_files, large_files, _read_orc_files, virtual)
+
+
+def _parquet_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
+    """Return the rows of Parquet files, lazily: the data columns, the partition columns, the
+    virtual columns. Python tasks read the files that Spark's reader would misread.
+
+    Raises FormatError if a file does not tell which wall clocks its timestamps are, or names differ
+    in case and the session tells cases apart; or if another writer's file cannot be read right.
+    """
+    columns, paths = files.table.columns, files.paths
+    if files.any_writer:
+        need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in columns))
+    misread = frozenset[str]()
+    if any(parse_type(c.type).holds(kind) for c in columns for kind in ("timestamp", "date")):
+        misread = misread_by_spark(paths)
+    for_spark = files.matching(lambda path: path not in misread)
+    if is_on(spark, _BY_CASE):
+        _need_same_case(files.table, for_spark.paths, columns_of_parquet)
+    misread_files = files.matching(misread.__contains__)
+    return _rows_by_reader(spark, misread_files, for_spark, _read_parquet_files, virtual)
+
+
+def _text_rows(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
+    """Return the rows of text files, lazily: the data columns, the partition columns, the virtual
+    columns. Raises as ``_read_text_files``.
+    """
+    return _rows_by_spark(spark, files, _read_text_files, virtual)
+
+
+# Spark's reader of a format: the session, files, and columns about a row's file → the data columns
+# as the user sees them, then those about the file.
+_Reader = Callable[[SparkSession, PlainFiles, Sequence[str]], DataFrame]
+
+
+def _rows_by_reader(
+    spark: SparkSession,
+    for_python: PlainFiles,
+    for_spark: PlainFiles,
+    read_files: _Reader,
+    virtual: Collection[str],
+) -> DataFrame:
+    """Return the rows that Python tasks read, and those that Spark's reader reads: the data
+    columns, the partition columns, the virtual columns. One of both may have no files.
+    """
+    parts = list[DataFrame]()
+    if for_python.by_partition:
+        parts.append(_rows_by_python(spark, for_python, virtual))
+    if for_spark.by_partition:
+        parts.append(_rows_by_spark(spark, for_spark, read_files, virtual))
     return reduce(DataFrame.unionAll, parts)
+
+
+def _rows_by_python(spark: SparkSession, files: PlainFiles, virtual: Collection[str]) -> DataFrame:
+    """Return the rows of files that Python tasks read, lazily: the data columns, the partition
+    columns, the virtual columns.
+    """
+    table, are_parquet = files.table, files.file_format == PARQUET
+    reads = plain_reads(files.by_partition, files.sizes, are_parquet=are_parquet)
+    file_columns = needed_file_columns([], virtual)
+    rows = python_rows(spark, table, reads, of_file=file_columns, may_change=files.any_writer)
+    columns = [quote(column.name) for column in table.columns]
+    values = partition_value_columns(table, list(files.by_partition), PARTITION)
+    return rows.selectExpr(*columns, *values, *row_virtual_columns(virtual))
+
+
+def _rows_by_spark(
+    spark: SparkSession, files: PlainFiles, read_files: _Reader, virtual: Collection[str]
+) -> DataFrame:
+    """Return the rows of files that Spark's reader reads, lazily: the data columns, the partition
+    columns, the virtual columns.
+    """
+    where = PathPartitions(files.table, files.by_partition)
+    rows = read_files(spark, files, needed_file_columns(where.needed_columns, virtual))
+    columns = [quote(column.name) for column in files.table.columns]
+    return rows.selectExpr(*columns, *where.values, *row_virtual_columns(virtual))
 
 
 def _empty_rows(spark: SparkSession, table: Table, virtual: Collection[str]) -> DataFrame:
@@ -229,24 +285,16 @@ def _read_parquet_files(
 ) -> DataFrame:
     """Return the rows of Parquet files, by Spark's reader: the table's data columns as the user
     sees them, then the columns in ``file_facts`` (only ``PATH``, the path of a row's file).
-    Raises FormatError if timestamps are no wall clocks, or names differ in case and the session
-    tells cases apart; or if another writer's file cannot be read right.
     """
-    table, paths = files.table, files.paths
-    if files.any_writer:
-        need_readable(paths, RowSchema.from_fields((c.name, c.type) for c in table.columns))
-    ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in table.columns)
+    columns = files.table.columns
+    ddl = ", ".join(f"{quote(c.name)} {shown_type(c.type)}" for c in columns)
     values = (
         f"{shown_sql(quote(c.name), c.type, zone_offset_micros=None)} AS {quote(c.name)}"
-        for c in table.columns
+        for c in columns
     )
-    if is_on(spark, _BY_CASE):
-        _need_same_case(table, paths, columns_of_parquet)
-    elif has_timestamp(c.type for c in table.columns):
-        need_wall_clocks(paths)
-    # For files that do not name Spark: their days are in the proleptic calendar (need_readable).
+    # For files that do not name Spark: Spark is to take their days as they are.
     options = {"datetimeRebaseMode": "CORRECTED", "mergeSchema": "false"}
-    rows = open_files(spark, paths, ddl, PARQUET, of_file=file_facts, options=options)
+    rows = open_files(spark, files.paths, ddl, PARQUET, of_file=file_facts, options=options)
     return rows.selectExpr(*values, *file_facts)
 
 

@@ -1,4 +1,4 @@
-"""Reads rows in Python tasks, from files that Spark's own ORC reader reads wrongly, or slowly."""
+"""Reads rows in Python tasks, from files that Spark's own readers read wrongly, or slowly."""
 
 from __future__ import annotations
 

@@ -2,17 +2,16 @@
 
 Parquet files name their columns, and Hive, Spark and Trino match columns by name. We store a
 TIMESTAMP as a wall clock (``isAdjustedToUTC=false``): Spark reads it as TIMESTAMP_NTZ, Hive 4 and
-Trino as TIMESTAMP. Hive 3 and old versions of Spark write INT96 instead: an instant in a time zone
-that the file need not name. We refuse INT96. This module runs in workers.
+Trino as TIMESTAMP. Hive and Trino write INT96 instead (``parquet_clocks``). This module runs in
+workers.
 """
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,16 +20,18 @@ from acidsql.acid.table import PARQUET, Table
 from acidsql.errors import FormatError, SettingError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.parallel import run_in_threads
-from acidsql.storage.orc.damage import naming_damage
+from acidsql.storage.orc.damage import finer_timestamps_error, naming_damage
 from acidsql.storage.orc.encoding.footer import CALENDAR_PROLEPTIC
 from acidsql.storage.orc.pending_rows import PendingRows
 from acidsql.storage.orc.row_schema import (
     CALENDAR_JULIAN_DATES,
+    FIRST_GREGORIAN,
     RowSchema,
     conform,
     places_of_fields,
 )
 from acidsql.storage.orc.writer import FileStats
+from acidsql.storage.tables.parquet_clocks import Int96Clock, has_nanoseconds, int96_clock
 from acidsql.storage.tables.parquet_types import hive_type, parquet_misfit, plain_type
 
 MAGIC = b"PAR1"  # a Parquet file's first bytes, and its last
@@ -44,7 +45,8 @@ _FEW_ROWS = 64  # of a batch of ``read_few_parquet_rows``
 # Keys of the footers of Spark and Hive.
 _SPARK, _OLD_SPARK = b"org.apache.spark.version", b"org.apache.spark.legacyDateTime"
 _HIVES_CALENDAR = b"writer.date.proleptic"
-_FIRST_GREGORIAN = datetime.date(1582, 10, 15)
+_INT96 = "INT96"  # a physical type
+_Answer = TypeVar("_Answer")
 
 
 def compression_of(properties: Mapping[str, str]) -> str:
@@ -125,51 +127,75 @@ class ParquetFileWriter:
         self._groups += 1
 
 
-def read_parquet(path: str, schema: RowSchema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file with the table's current columns, as Spark's reader shows them.
+def read_parquet(path: str, schema: RowSchema, *, exact: bool = False) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file with the table's current columns, as the file's writer means them.
     Columns that the file lacks are NULL.
 
+    ``exact``: refuse timestamps finer than a microsecond, because the rows will be written again.
+
     Raises:
-        FormatError: It is no Parquet file; a column does not fit the table's type, timestamps are
-            no wall clocks, or days are of a calendar that the file tells Hive's readers only.
+        FormatError: It is no Parquet file; a column does not fit the table's type, or the file does
+            not tell which wall clocks the timestamps are.
+        UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
     with _open_parquet(path) as reader:
         _need_readable(path, reader, schema)
         kinds = pa.schema(
             [field.with_type(plain_type(field.type)) for field in reader.schema_arrow]
         )
-        calendar = CALENDAR_JULIAN_DATES if _has_old_days(reader) else CALENDAR_PROLEPTIC
+        is_hybrid = _has_old_days(reader) or _has_hives_old_days(reader)
+        calendar = CALENDAR_JULIAN_DATES if is_hybrid else CALENDAR_PROLEPTIC
+        clock = _int96_clock(path, reader)
+        if exact and clock is not None:
+            _refuse_nanoseconds(path, reader)
         for batch in reader.iter_batches(_BATCH_ROWS):
-            yield _conform_batch(batch.cast(kinds), schema, calendar)
+            rows = batch.cast(kinds)
+            if clock is not None:
+                rows = clock.wall_clocks(rows)
+            yield _conform_batch(rows, schema, calendar)
 
 
 def need_readable(paths: Sequence[str], schema: RowSchema) -> None:
-    """Check, by the footers, that Spark's reader shows the columns of files as they are.
+    """Check, by the footers, that the columns of files can be read as those of the table.
 
     Raises:
-        FormatError: A file is no Parquet file, a column does not fit the table's type, timestamps
-            are no wall clocks in microseconds or coarser, or days may be of a calendar that the
-            file tells Hive's readers only.
+        FormatError: A file is no Parquet file, a column does not fit the table's type, or the file
+            does not tell which wall clocks the timestamps are.
     """
     run_in_threads(
         lambda path: _inspect(path, lambda reader: _need_readable(path, reader, schema)), paths
     )
 
 
-def need_wall_clocks(paths: Sequence[str]) -> None:
-    """Check that all timestamps in files are wall clocks, which Spark's reader shows unchanged.
+def misread_by_spark(paths: Sequence[str]) -> frozenset[str]:
+    """Return those of the files whose timestamps or days Spark's reader would show as others, by
+    their footers: INT96, and days that Hive wrote in the hybrid calendar. ``read_parquet`` reads
+    them right.
 
     Raises:
-        FormatError: A file is no Parquet file, or has timestamps that are no wall clocks in
-            microseconds or coarser.
+        FormatError: A file is no Parquet file, or does not tell which wall clocks its timestamps
+            are.
     """
-    run_in_threads(lambda path: _inspect(path, partial(_refuse_instants, path)), paths)
+    are_misread = run_in_threads(lambda path: _inspect(path, partial(_is_misread, path)), paths)
+    return frozenset(
+        path for path, is_misread in zip(paths, are_misread, strict=True) if is_misread
+    )
 
 
-def _inspect(path: str, look: Callable[[pq.ParquetFile], None]) -> None:
-    """Call a function with the reader of a file. Raises FormatError if it is no Parquet file."""
+def _inspect(path: str, look: Callable[[pq.ParquetFile], _Answer]) -> _Answer:
+    """Call a function with the reader of a file, and return what it returns. Raises FormatError if
+    it is no Parquet file.
+    """
     with _open_parquet(path) as reader:
-        look(reader)
+        return look(reader)
+
+
+def _is_misread(path: str, reader: pq.ParquetFile) -> bool:
+    """Whether Spark's reader would show timestamps or days of a file as others. Raises FormatError
+    if the file does not tell which wall clocks its timestamps are.
+    """
+    _refuse_instants(path, reader)
+    return _int96_clock(path, reader) is not None or _has_hives_old_days(reader)
 
 
 def columns_of_parquet(path: str) -> list[tuple[str, str]]:
@@ -214,12 +240,13 @@ def read_few_parquet_rows(paths: Sequence[str], limit: int, bytes_max: int) -> p
 
 
 @contextmanager
-def _open_parquet(path: str) -> Iterator[pq.ParquetFile]:
+def _open_parquet(path: str, int96_unit: str = "us") -> Iterator[pq.ParquetFile]:
     """Open a Parquet file for the block, and give its reader. Raises FormatError for damage, also
-    for errors of decoding in the block.
+    for errors of decoding in the block. ``int96_unit``: the unit in which INT96 is read.
     """
     with naming_damage(path), filesystem_for(path).open_input(path) as file:
-        yield pq.ParquetFile(pa.PythonFile(file, mode="r"))
+        source = pa.PythonFile(file, mode="r")
+        yield pq.ParquetFile(source, coerce_int96_timestamp_unit=int96_unit)
 
 
 def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> pa.RecordBatch:
@@ -234,14 +261,13 @@ def _conform_batch(batch: pa.RecordBatch, schema: RowSchema, calendar: int) -> p
 
 
 def _need_readable(path: str, reader: pq.ParquetFile, schema: RowSchema) -> None:
-    """Raise FormatError if a file's timestamps are no wall clocks, its columns do not fit the
-    table, or Hive noted the hybrid calendar and its days may be before 1582-10-15.
+    """Raise FormatError if a file does not tell which wall clocks its timestamps are, or its
+    columns do not fit the table.
     """
     _refuse_instants(path, reader)
+    _int96_clock(path, reader)
     if fault := parquet_misfit(reader.schema_arrow, schema):
         raise FormatError(f"'{path}' does not fit the table: {fault}.", path=path)
-    if (reader.metadata.metadata or {}).get(_HIVES_CALENDAR) == b"false":
-        _refuse_days_of_hives(path, reader)
 
 
 def _has_old_days(reader: pq.ParquetFile) -> bool:
@@ -254,48 +280,82 @@ def _has_old_days(reader: pq.ParquetFile) -> bool:
     return version is not None and (_OLD_SPARK in keys or version < b"3.")
 
 
-def _refuse_days_of_hives(path: str, reader: pq.ParquetFile) -> None:
-    """Raise FormatError if a DATE column, also one inside of a nested type, has days before
-    1582-10-15, or a row group without a minimum and maximum of it, as where all values are NULL.
-    Also raise it if a row group has another physical type than the schema. Called if only Hive's
-    own key says that the days are of the hybrid calendar.
+def _has_hives_old_days(reader: pq.ParquetFile) -> bool:
+    """Whether Hive noted the hybrid calendar, and a DATE column, also one inside of a nested type,
+    may have days before 1582-10-15: a row group has some, or no minimum and maximum, as where all
+    values are NULL. Spark's reader does not know Hive's key.
+
+    Raises:
+        FormatError: A row group has another physical type than the schema.
     """
     footer = reader.metadata
-    for i in range(footer.num_columns):
-        if str(reader.schema.column(i).logical_type) != "Date":
-            continue
-        for group in range(footer.num_row_groups):
-            chunk = footer.row_group(group).column(i)
-            if chunk.physical_type != reader.schema.column(i).physical_type:
-                # Arrow's C++ ends the process if it is asked for the statistics.
-                raise FormatError("the types of a Parquet file's footer contradict each other")
-            statistics = chunk.statistics
-            if (
-                statistics is None
-                or not statistics.has_min_max
-                or statistics.min < _FIRST_GREGORIAN
-            ):
-                raise FormatError(
-                    f"Column '{footer.schema.column(i).path}' of '{path}' may hold days before "
-                    "1582-10-15, which Hive wrote in the hybrid calendar: Spark would show others. "
-                    "Write the file anew with hive.parquet.date.proleptic.gregorian=true.",
-                    path=path,
-                )
+    if (footer.metadata or {}).get(_HIVES_CALENDAR) != b"false":
+        return False
+    return any(
+        _may_have_old_days(footer.row_group(group).column(i), reader.schema.column(i).physical_type)
+        for i in range(footer.num_columns)
+        if str(reader.schema.column(i).logical_type) == "Date"
+        for group in range(footer.num_row_groups)
+    )
+
+
+def _may_have_old_days(chunk: pq.ColumnChunkMetaData, physical_type: str) -> bool:
+    """Whether a row group's column of days may have some before 1582-10-15. Raises FormatError if
+    it is not of the schema's physical type.
+    """
+    if chunk.physical_type != physical_type:
+        # Arrow's C++ ends the process if it is asked for the statistics.
+        raise FormatError("the types of a Parquet file's footer contradict each other")
+    statistics = chunk.statistics
+    if statistics is None or not statistics.has_min_max:
+        return True
+    return bool(statistics.min_raw < FIRST_GREGORIAN)  # Python has no dates before the year 1
 
 
 def _refuse_instants(path: str, reader: pq.ParquetFile) -> None:
-    """Raise FormatError for timestamps that are no wall clocks, or finer than Spark can read."""
+    """Raise FormatError for timestamps of INT64 that are no wall clocks, or finer than Spark can
+    read.
+    """
     for i in range(len(reader.schema)):
         column = reader.schema.column(i)
         kind = str(column.logical_type)
-        is_instant = column.physical_type == "INT96" or "isAdjustedToUTC=true" in kind
-        if is_instant or "timeUnit=nanoseconds" in kind:
+        if "isAdjustedToUTC=true" in kind or "timeUnit=nanoseconds" in kind:
             raise FormatError(
                 f"Column '{column.path}' of '{path}' is no wall clock in microseconds, as a "
-                "TIMESTAMP of Hive's must be here: it is an instant (INT96, or adjusted to UTC) "
-                "or counts nanoseconds. Write the file again with TIMESTAMP_NTZ.",
+                "TIMESTAMP of Hive's must be here: it is an instant (adjusted to UTC) or counts "
+                "nanoseconds. Write the file again with TIMESTAMP_NTZ.",
                 path=path,
             )
+
+
+def _int96_clock(path: str, reader: pq.ParquetFile) -> Int96Clock | None:
+    """Return what the INT96 timestamps of a file mean; None if it has none.
+
+    Raises:
+        FormatError: The file does not tell it, or has timestamps of another kind, too.
+    """
+    columns = [reader.schema.column(i) for i in range(len(reader.schema))]
+    int96_columns = [column for column in columns if column.physical_type == _INT96]
+    if not int96_columns:
+        return None
+    if any(str(column.logical_type).startswith("Timestamp") for column in columns):
+        raise FormatError(f"'{path}' has timestamps in INT96 and in INT64.", path=path)
+    footer = reader.metadata
+    return int96_clock(path, int96_columns[0].path, footer.created_by or "", footer.metadata or {})
+
+
+def _refuse_nanoseconds(path: str, reader: pq.ParquetFile) -> None:
+    """Raise UnsupportedError if a file has a timestamp finer than a microsecond in INT96. All these
+    timestamps are read, because no footer tells.
+    """
+    columns = [reader.schema.column(i) for i in range(len(reader.schema))]
+    names = sorted(
+        {column.path.split(".")[0] for column in columns if column.physical_type == _INT96}
+    )
+    with _open_parquet(path) as in_micros, _open_parquet(path, "ns") as in_nanos:
+        batches = (file.iter_batches(_BATCH_ROWS, columns=names) for file in (in_micros, in_nanos))
+        if has_nanoseconds(*batches):
+            raise finer_timestamps_error(path)
 
 
 def _hive_type(path: str, kind: pa.DataType) -> str:

@@ -48,6 +48,7 @@ OPERATIONS = {
     Operation.NO_TXN: hive.DataOperationType.NO_TXN,
 }
 _OURS = "acidsql: "  # by this, sessions know each other's locks
+_LEADER_ELECTION = "__metastore_leader_election__"  # in place of a database
 _WORKS_FOR = re.compile(r"^\[[0-9a-f]{24} [^]]*\] ")  # see ``worker_text``
 _AGENT_MAX = 128  # characters; with more, the server fails
 _PAUSES_S = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5)  # others hold some locks only while they commit
@@ -173,7 +174,10 @@ class HiveLocks:
             self._server.call("unlock", hive.UnlockRequest(lockid=lock_id))
 
     def show_locks(self) -> list[LockInfo]:
-        locks = map(_lock_info, self._locks())
+        """Return the locks, sorted by state and number, without those by which servers elect the
+        one that does the housekeeping (Hive 4.2): they are no table's, and their holder never lets
+        go."""
+        locks = [_lock_info(raw) for raw in self._locks() if raw.dbname != _LEADER_ELECTION]
         return sorted(locks, key=lambda lock: (lock.state.value, lock.lock_id, lock.internal_id))
 
     def txns_of_other_runs(self, batch: Batch) -> list[int]:

@@ -1,7 +1,8 @@
-"""The time zones that ORC files name, with Java's rules, because Java wrote most of these files.
+"""The time zones that files name, with Java's rules, because Java wrote most of these files.
 
-Before 1900, Java's ``TimeZone`` has one offset for a zone: that of the zone's present standard
-time. This module runs in workers.
+Java has two sets of rules. Before 1900, ``TimeZone`` has one offset for a zone: that of the zone's
+present standard time. ORC files follow these rules. ``java.time`` knows a zone's local mean time
+before the zone's first standard time. Parquet files follow those. This module runs in workers.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Int64s = npt.NDArray[np.int64]
 
 _DAY = 86_400  # seconds
 _KNOWN_FROM = -2_208_988_800  # 1900-01-01, in seconds since 1970
+_MEAN_TIME = -5_364_662_400  # 1800-01-01: no zone had a standard time
 _LAST = 253_402_300_799 - 2 * _DAY  # almost the last instant that Python has
 _BLOCK = 25  # bits of seconds: about a year; a table of offsets is made for a block when needed
 _EPOCH = datetime(2015, 1, 1)
@@ -42,19 +44,24 @@ class Zone:
         self._early = _standard_offset(rules)
         self.base = int(_EPOCH.replace(tzinfo=rules).timestamp())
 
-    def offsets(self, seconds: Int64s) -> Int64s:
+    def offsets(self, seconds: Int64s, *, has_mean_time: bool = False) -> Int64s:
         """Return the zone's offset from UTC, in seconds, at each of these instants (seconds since
-        1970). Before 1900 it is always that of the zone's present standard time, as in Java; after
-        the year 9999 it is that of the year's end.
+        1970). After the year 9999 it is that of the year's end. Before 1900 it is always that of
+        the zone's present standard time, as in Java's ``TimeZone``.
+
+        ``has_mean_time``: the zone has its own rules before 1900, too, as in ``java.time``: at
+        first its local mean time.
         """
-        offsets_found = np.full(len(seconds), self._early, np.int64)
+        first = _MEAN_TIME if has_mean_time else _KNOWN_FROM
+        early = _offset(self._rules, first) if has_mean_time else self._early
+        offsets_found = np.full(len(seconds), early, np.int64)
         if self._is_fixed:
             return offsets_found
         seconds = np.minimum(seconds, _LAST)
-        blocks = np.where(seconds < _KNOWN_FROM, _NONE, seconds >> _BLOCK)
+        blocks = np.where(seconds < first, _NONE, seconds >> _BLOCK)
         for block in np.unique(blocks).tolist():
             if block != _NONE:
-                starts, offsets = _offset_changes(self._rules, block)
+                starts, offsets = _offset_changes(self._rules, block, first)
                 in_block = blocks == block
                 offsets_found[in_block] = offsets[
                     np.searchsorted(starts, seconds[in_block], side="right")
@@ -98,12 +105,12 @@ def _rules(name: str) -> ZoneInfo:
 
 
 @lru_cache(maxsize=4096)
-def _offset_changes(zone: tzinfo, block: int) -> tuple[Int64s, Int64s]:
+def _offset_changes(zone: tzinfo, block: int, first: int) -> tuple[Int64s, Int64s]:
     """Return the instants in a block of time at which the offset changes, and the offsets before,
     between and after them (one more), all in seconds. ``block``: the seconds since 1970 without
-    their last 25 bits, about a year.
+    their last 25 bits, about a year. ``first``: the part of the block before it is left out.
     """
-    begin = max(block << _BLOCK, _KNOWN_FROM)
+    begin = max(block << _BLOCK, first)
     starts, offsets = list[int](), [_offset(zone, begin)]
     # No zone has changed its clocks twice in a day.
     for day in range(begin, (block + 1) << _BLOCK, _DAY):

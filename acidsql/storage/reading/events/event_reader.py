@@ -1,8 +1,9 @@
-"""Reads, in Python tasks, the files that Spark's own ORC reader would read wrongly.
+"""Reads, in Python tasks, the files that Spark's own readers would read wrongly.
 
 These are files without event columns (``originals``), streamed files whose committed length is not
-their size, and files with timestamps if the JVM's time zone has daylight saving time. This module
-runs in workers: it imports neither pyspark nor modules of the driver.
+their size, files with timestamps if the JVM's time zone has daylight saving time, and Parquet files
+with timestamps or days of Hive's or Trino's. This module runs in workers: it imports neither
+pyspark nor modules of the driver.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,6 +38,7 @@ from acidsql.storage.orc.damage import naming_damage
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.reading.events.orc_reader import (
     chosen_rows,
+    flat_names,
     need_events,
     read_batches,
     read_events,
@@ -63,6 +66,7 @@ class FileRead:
         hidden: Other write ids whose events are invisible.
         least_write_id: A lower bound of the write ids under which the file's rows were inserted.
         size: The file's bytes on disk; 0: unknown.
+        is_parquet: The file is Parquet, without event columns; otherwise it is ORC.
     """
 
     partition: str
@@ -73,6 +77,7 @@ class FileRead:
     hidden: tuple[int, ...]
     least_write_id: int = ORIGINALS_BASE
     size: int = 0
+    is_parquet: bool = False
 
     @property
     def file(self) -> str:
@@ -82,6 +87,8 @@ class FileRead:
         return path
 
 
+# Of the first columns of ``read_originals``.
+_ID_TYPES = (np.int64, np.int32, np.int64, np.int64)
 # The columns of ``read_deletes``: the row id, and the write id of the delete event.
 DELETING_WRITE_ID = "currentTransaction"
 DELETE_COLUMNS = [WRITE_ID, BUCKET_PROPERTY, ROW_ID, DELETING_WRITE_ID]
@@ -142,20 +149,24 @@ def plan_deletes(listing: Listing, write_ids: ValidWriteIdList) -> list[FileRead
 
 
 def plain_reads(
-    files: Mapping[str, Sequence[str]], sizes: Mapping[str, int] = MappingProxyType({})
+    files: Mapping[str, Sequence[str]],
+    sizes: Mapping[str, int] = MappingProxyType({}),
+    *,
+    are_parquet: bool = False,
 ) -> list[FileRead]:
     """Return one read for each file of an insert-only table. The row ids have no meaning.
 
     ``files``: paths by partition directory. ``sizes``: the files' bytes on disk, as far as they are
-    known.
+    known. ``are_parquet``: the files are Parquet; otherwise they are ORC.
     """
     return [
         FileRead(
-            partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, (), size=sizes.get(path, 0)
+            partition, None, None, OriginalFile(path, 0, 0, 0, 0), 0, (),
+            size=sizes.get(path, 0), is_parquet=are_parquet,
         )
         for partition, paths in files.items()
         for path in paths
-    ]
+    ]  # fmt: skip
 
 
 def flat_schema(table: Table) -> RowSchema:
@@ -174,6 +185,8 @@ def read_file(
     (three columns), partition directory, then the table's columns under ``names``. Delete events
     are not applied: deleted rows are among them. Batches without rows are left out.
 
+    Columns are matched by position; those of a Parquet file by ``names``.
+
     ``exact``: refuse timestamps finer than a microsecond, because the rows will be written again.
 
     Raises:
@@ -181,7 +194,9 @@ def read_file(
         FormatError: The file is damaged, or of another kind.
         UnsupportedError: With ``exact``: a timestamp is finer than a microsecond.
     """
-    if read.original is not None:
+    if read.is_parquet:
+        batches = _read_parquet_rows(read.file, schema, names, exact=exact)
+    elif read.original is not None:
         batches = read_originals(read.original, schema, exact=exact)
     else:
         assert read.path is not None
@@ -194,6 +209,19 @@ def read_file(
                 [*visible_rows.columns[:3], partition, *visible_rows.columns[4:]],
                 names=[WRITE_ID, BUCKET_PROPERTY, ROW_ID, PARTITION, *names],
             )
+
+
+def _read_parquet_rows(
+    path: str, schema: RowSchema, names: Sequence[str], *, exact: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a Parquet file in the form of ``read_originals``; the row ids are 0.
+    ``names``: the columns' names in the file. Raises as ``read_parquet``.
+    """
+    from acidsql.storage.tables.parquet import read_parquet  # few tasks read Parquet
+
+    for batch in read_parquet(path, RowSchema(tuple(names), schema.types), exact=exact):
+        zeros = [pa.array(np.zeros(batch.num_rows, kind)) for kind in _ID_TYPES]
+        yield pa.RecordBatch.from_arrays([*zeros, *batch.columns], names=flat_names(schema))
 
 
 def read_for_query(

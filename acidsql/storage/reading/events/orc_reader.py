@@ -16,10 +16,14 @@ import pyarrow.compute as pc
 import pyarrow.orc as orc
 
 from acidsql.acid import event
-from acidsql.errors import FormatError, UnsupportedError
+from acidsql.errors import FormatError
 from acidsql.storage.files.filesystem import filesystem_for, length_of
 from acidsql.storage.orc.batches import FileHead, OrcBatches
-from acidsql.storage.orc.damage import damaged_file_error, naming_damage
+from acidsql.storage.orc.damage import (
+    damaged_file_error,
+    finer_timestamps_error,
+    naming_damage,
+)
 from acidsql.storage.orc.encoding import footer as orc_footer
 from acidsql.storage.orc.row_schema import RowSchema, conform
 from acidsql.storage.orc.soundness import check_stripes
@@ -188,17 +192,5 @@ def read_batches(
         info = footer_facts(batches.footer)
         for batch in batches:
             if exact and batches.is_cut:
-                raise _finer_timestamps_error(path)
+                raise finer_timestamps_error(path)
             yield batch, info
-
-
-def _finer_timestamps_error(path: str) -> UnsupportedError:
-    """Return the error for a file whose timestamps are finer than a microsecond, which we cannot
-    rewrite.
-    """
-    return UnsupportedError(
-        f"'{path}' has timestamps finer than a microsecond, which a compaction by acidsql would "
-        "cut. Let Hive compact this table.",
-        condition="UNSUPPORTED_FEATURE.NANOSECONDS",
-        path=path,
-    )
