@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,6 @@ from acidsql.storage.reading.events.deletes import SENT_MAX, event_count
 from acidsql.storage.reading.events.event_reader import FileRead, plan_deletes, read_deletes
 from acidsql.storage.spark.local_rows import local_rows
 from acidsql.storage.spark.session import jvm
-from acidsql.storage.spark.views import query_over_views, settle
 from acidsql.storage.tables.listing import Listing
 
 PAGES_MAX = 16384  # pages of 1 KiB each
@@ -95,14 +93,12 @@ class DeletionVectors:
         assert self.index is not None, "the caller joins"
         words = np.concatenate([np.zeros(_WORDS, np.int64), self.words.reshape(-1)])
         broadcast_tables = {_INDEX: _single_row(self.index.numbers), _SENT: _single_row(words)}
-        spark, unique = events.sparkSession, uuid4().hex
-        bits, rows = f"{PREFIX}bits_{unique}", f"{PREFIX}rows_{unique}"
-        views = {bits: local_rows(spark, pa.table(broadcast_tables)), rows: events}
+        bits = local_rows(events.sparkSession, pa.table(broadcast_tables))
         # As columns first: so Spark plans each subquery once, however often the condition names
         # the column.
-        columns = ", ".join(f"(SELECT {name} FROM {bits}) AS {name}" for name in broadcast_tables)
-        with query_over_views(spark, f"SELECT *, {columns} FROM {rows}", views) as rows_and_bits:
-            return jvm.drop(settle(rows_and_bits.where(self.index.is_alive)), *broadcast_tables)
+        columns = {name: bits.select(name).scalar() for name in broadcast_tables}
+        rows_and_bits = events.withColumns(columns)
+        return jvm.drop(rows_and_bits.where(self.index.is_alive), *broadcast_tables)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
         """Return for each of these row ids whether its row is deleted.
