@@ -16,7 +16,7 @@ from acidsql import errors
 # The signatures that the design promises, without annotations.
 SIGNATURES = {
     "connect": "(spark=None, *, warehouse=None, metastore=None, retries=0, "
-    "compactor='background', settings=None)",
+    "compactor='background', settings=None, extend=None)",
     "read": "(spark, path, schema=None, partitioned_by=None, *, insert_only=False, "
     "file_format='orc', valid_write_ids=None, valid_txns=None)",
     "Session.sql": "(self, text, args=None, *, retries=None, txn_app_id=None, txn_version=None, "

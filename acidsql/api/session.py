@@ -107,11 +107,7 @@ def connect(
     hand_over_store_settings(spark)
     store, place = _open_store(spark, warehouse, metastore, chosen)
     warn_of_missing_syncs(place)
-    need_workers(spark, place)
-    register_data_source(spark)
-    if chosen.warm_workers == "connect":
-        warm_workers(spark)
-    _convert_sparks_errors()
+    _prepare_spark(spark, place, chosen)
     session = Session(spark, place, store, chosen, retries, compactor)
     if may_extend(spark) if extend is None else extend:
         session.extend()
@@ -142,8 +138,14 @@ def _open_store(
     return open_metastore(url, place, settings), place
 
 
-def _convert_sparks_errors() -> None:
-    """Make Spark raise acidsql's errors about files of ACID tables and about the user's text."""
+def _prepare_spark(spark: SparkSession, place: str, settings: Settings) -> None:
+    """Let Spark's workers run this package over the warehouse ``place``, let Spark know the format
+    ``acidsql``, and raise acidsql's errors about files of ACID tables and about the user's text.
+    Raise SettingError if the workers cannot run the package, or do not see the warehouse."""
+    need_workers(spark, place)
+    register_data_source(spark)
+    if settings.warm_workers == "connect":
+        warm_workers(spark)
     translate_file_errors()
     show_users_text()
 
