@@ -25,12 +25,14 @@ from acidsql.acid.layout import bucket_name, delta_name
 from acidsql.acid.table import Column, Partition, Table, TableName
 from acidsql.compaction.cleaner import Cleaner
 from acidsql.compaction.worker import Worker, WorkerResources
+from acidsql.errors import CatalogError
 from acidsql.metastore.compaction_queue import CompactionRequest, CompactionType
 from acidsql.metastore.embedded import EmbeddedMetastore, sqlite_url
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Commit, Database, LockComponent, LockType, Operation
 from acidsql.plan.standins.names import NameResolver
 from acidsql.settings import Settings
+from acidsql.sql.parsed.statements import SparkStatement
 from acidsql.sql.parser import parse
 from acidsql.statements.context.current_txn import Transactions
 from acidsql.statements.context.family import Context, all_handlers
@@ -148,8 +150,11 @@ class Session:
         return None if table is None else self.tables.live_rows(table, row_id=False).collect()  # type: ignore[return-value]
 
     def run(self, text: str) -> None:
-        """Run a statement that returns no rows."""
+        """Run a statement that returns no rows. Raise CatalogError if it names no table of ours:
+        then it would be Spark's, which has no such table."""
         statement = parse(text, is_ours=lambda parts: self._find(parts) is not None)
+        if isinstance(statement, SparkStatement):
+            raise CatalogError(f"Spark has no such table: {text}")
         self.handlers[type(statement)](statement, text)
 
     def _find(self, parts: tuple[str, ...]) -> Table | None:
