@@ -31,9 +31,10 @@ def run_python_model(handle: SessionHandle, code: str, path: str) -> None:
     def _as_spark_frame(rows: Any) -> DataFrame:
         """Return a model's rows as a DataFrame of this Spark session: also those of pandas, of
         pandas on Spark, and all else that ``createDataFrame`` takes."""
-        if hasattr(rows, "to_spark"):
+        # A frame of Spark Connect takes the name of any attribute for that of a column.
+        if not isinstance(rows, DataFrame) and hasattr(rows, "to_spark"):
             rows = rows.to_spark()
-        if not hasattr(rows, "createOrReplaceTempView"):
+        if not isinstance(rows, DataFrame):
             return session.spark.createDataFrame(rows)
         return rows if rows.sparkSession is session.spark else _in_this_session(rows)
 
