@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import subprocess
 import sys
@@ -127,6 +128,13 @@ def test_a_dead_data_node_stops_no_writer_and_no_reader(own_hdfs):
     # The name node will make the second replica when it can.
     statuses = files._client().list_status("/d")
     assert {status.replication for status in statuses} == {2}
+
+
+def test_a_writer_that_was_given_up_is_not_closed_by_the_garbage_collector(files, hdfs):
+    """It would wait for a name node that may be gone."""
+    with files.open_output(f"{hdfs}/f") as file:
+        library_file = file.raw._file
+    assert not isinstance(library_file, io.IOBase)
 
 
 @pytest.mark.slow

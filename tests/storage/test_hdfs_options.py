@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import threading
 from contextlib import nullcontext
 
 import pytest
 
 from acidsql.errors import CatalogError, SettingError
+from acidsql.storage.files import hdfs_file
 from acidsql.storage.files.filesystem import sparks_location
 from acidsql.storage.files.hdfs_file import HdfsWriter
 from acidsql.storage.files.options import hdfs_options
@@ -132,9 +134,12 @@ class LibrarysFile:
 
     def fail_at(self, call):
         if self.failure is not None and self.failure[0] == call:
+            if self.failure[1] is HANGS:
+                threading.Event().wait(5)  # a mutant must end
             raise self.failure[1]
 
 
+HANGS = object()
 DEAD = OSError(errno.EIO, "Connection refused")
 
 
@@ -154,6 +159,15 @@ def test_a_file_is_written_again_as_a_whole_if_data_nodes_fail(call):
     assert library.asked == [None, None, None] and library.replicas == 2
     assert library.files[-1].data == b"ab" + b"c" * 5_000_000 and library.files[-1].is_closed
     assert not any(file.is_closed for file in library.files[:-1])
+
+
+@pytest.mark.parametrize("call", ["write", "close"])
+def test_a_call_that_never_ends_is_a_failure_of_the_data_nodes(call, monkeypatch):
+    monkeypatch.setattr(hdfs_file, "_LONGEST_CALL_S", 0.2)
+    library = Library((call, HANGS))
+    write(library, b"ab", b"cd")
+    assert library.asked == [None, None]
+    assert library.files[-1].data == b"abcd" and library.files[-1].is_closed
 
 
 def test_fewer_replicas_are_asked_for_in_the_end_and_then_all():

@@ -125,7 +125,9 @@ class HdfsFileSystem(FileSystem):
                 permission=self._modes.file,
                 replication=replicas,
             )
-            return client.create(inner, options)
+            # Not ``client.create``: its file is one of Python's, which the garbage collector
+            # closes. One that has failed would wait then, in the middle of something else.
+            return client.inner.create(inner, options)
 
         client, inner = self._client(), self._inner(path)
         writer = HdfsWriter(client, inner, create, lambda: _os_errors(path))

@@ -14,6 +14,7 @@ import errno
 import io
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -27,6 +28,9 @@ _PIECE = 1 << 20
 # nodes of which one is dead, half of the attempts fail: all ten in one of a thousand.
 _REPLICAS = (None, None, None, 2, *[1] * 10)
 _PATIENCE_S = 180  # no attempt begins later after a failure
+# A call of the library's that takes longer counts as failed: some never end if data nodes fail
+# (``hsync`` does not). The library itself waits 60 s for a data node's answer.
+_LONGEST_CALL_S = 150
 
 
 class HdfsReader(io.RawIOBase):
@@ -147,7 +151,7 @@ class HdfsWriter(io.RawIOBase):
         """
         try:
             with self._os_errors():
-                call()
+                _end_in_time(call)
         except OSError as error:
             self._recover(error, call)
 
@@ -166,9 +170,9 @@ class HdfsWriter(io.RawIOBase):
                 with self._os_errors():
                     self._note_wanted_replicas()
                     self._file = self._create(replicas)
-                    self._replay()
+                    _end_in_time(self._replay)
                     if is_closing:
-                        self._close()
+                        _end_in_time(self._close)
                 return
             except OSError as error:
                 failure = error
@@ -187,6 +191,27 @@ class HdfsWriter(io.RawIOBase):
         self._written.seek(0)
         while piece := self._written.read(_PIECE):
             self._file.write(piece)
+
+
+def _end_in_time(call: Callable[[], object]) -> None:
+    """Call, and raise what the call raises. If it takes too long, raise OSError, and leave it to a
+    thread of its own, which nobody waits for.
+    """
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except BaseException as error:  # the library's panics are no Exception
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="a call of hdfs-native", daemon=True)
+    thread.start()
+    thread.join(_LONGEST_CALL_S)
+    if thread.is_alive():
+        raise OSError(errno.EIO, f"the data nodes did not answer within {_LONGEST_CALL_S} seconds")
+    if errors:
+        raise errors[0]
 
 
 def _is_of_data_nodes(error: OSError) -> bool:
