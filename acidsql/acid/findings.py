@@ -62,7 +62,11 @@ CONDITIONS = {
     "WRONG_OPERATION": (ERROR, f"No reader applies such an event. {_REWRITE}"),
     "WRITE_ID_OUT_OF_RANGE": (ERROR, f"A snapshot may see it too early, or never. {_REWRITE}"),
     "DUPLICATE_ROW_ID": (ERROR, f"A delete deletes both rows, or none. {_REWRITE}"),
-    "TWIN_DELETE": (ERROR, f"The second change did not see the first, and undid it. {_REWRITE}"),
+    "TWIN_DELETE": (
+        ERROR, "Neither change saw the other, as where Trino changes a table while others do. Each "
+        "may have written a new version of the row: SELECT row__id.writeid, * shows both. DELETE "
+        "the one that is wrong; a major compaction then removes the traces."
+    ),
     "DELETE_OF_NO_ROW": (
         ERROR, "A file of rows may be missing. Look for it, or compare the rows with their source."
     ),

@@ -93,7 +93,8 @@ def test_row_ids_of_a_bucket_are_compared_across_its_files(files):
     }  # fmt: skip
     assert "row id (2, 536870912, 0) is deleted" in found["DELETE_OF_NO_ROWIn bucket 0,"].message
     assert "There are 2" in found["DELETE_OF_NO_ROWIn bucket 0,"].message
-    assert "(1, 536870912, 199999) is deleted by two" in found["TWIN_DELETEIn bucket 0,"].message
+    twin = "row id (1, 536870912, 199999) is deleted by two write ids, 2 and 3"
+    assert twin in found["TWIN_DELETEIn bucket 0,"].message
     assert files.check(all_rows=False) == []
 
 

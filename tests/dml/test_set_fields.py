@@ -174,6 +174,7 @@ def test_a_row_moves_with_its_struct_and_changes_show_it(acid):
     assert found == {"delete": 1, "insert": 9}  # it has moved
 
 
+@needs("alters_in_commit")
 def test_a_statement_with_schema_evolution_adds_no_column_for_a_field(acid):
     fill(acid, "t (id INT, s STRUCT<k: INT>)", "1, named_struct('k', 1)")
     acid.sql(

@@ -450,7 +450,8 @@ class _Rows:
     def _note_wrong_stripe_ends(self, keys: list[Int64s]) -> None:
         """Note each stripe whose last row of this batch has another row id than the footer's key
         index says; nothing without an index. It is WRONG_KEY_INDEX if events were out of order
-        (the index of such a file has the highest row ids), else FOOTER_CONTRADICTS_CONTENTS.
+        (the index of such a file has the highest row ids), and in a delete delta (Trino notes other
+        row ids there), else FOOTER_CONTRADICTS_CONTENTS.
         """
         if self.index is None:
             return
@@ -464,7 +465,8 @@ class _Rows:
                     f"{event.KEY_INDEX_KEY} says that a stripe ends with {row_id_text(promised)}"
                 )
                 message = f"{promise}, and it ends with {{}}."
-                condition = "FOOTER_CONTRADICTS_CONTENTS" if self._is_sorted else "WRONG_KEY_INDEX"
+                is_other_writers = not self._is_sorted or self._kind is DirectoryKind.DELETE_DELTA
+                condition = "WRONG_KEY_INDEX" if is_other_writers else "FOOTER_CONTRADICTS_CONTENTS"
                 self._noted.note(condition, wrong, keys, message)
 
     @property

@@ -81,7 +81,7 @@ class _Deletes:
     def __init__(self, bucket: BucketFold, noted: EventFaults) -> None:
         """Begin before the first delete event. Nothing is read yet."""
         self._noted = noted
-        self._twin_message = _message(bucket, "{} is deleted by two write ids")
+        self._twin_message = _message(bucket, "{{}} is deleted by two write ids, {} and {}")
         self._repeated_message = _message(bucket, "{} is deleted twice by one write id")
         self._events = merge_events(
             EventSource(partial(read_deletes, read), LEAST, read.file) for read in bucket.deletes
@@ -128,8 +128,12 @@ class _Deletes:
             return
         keys, deleting_ids = keys_of(batch), batch.column(DELETING_WRITE_ID).to_numpy()
         repeated = _is_repeated(keys, self._reached)
-        is_same = np.concatenate([[self._last_by], deleting_ids[:-1]]) == deleting_ids
-        self._noted.note("TWIN_DELETE", repeated & ~is_same, keys, self._twin_message)
+        earlier_ids = np.concatenate([[self._last_by], deleting_ids[:-1]])
+        is_same = earlier_ids == deleting_ids
+        is_twin = repeated & ~is_same
+        if is_twin.any():
+            pair = sorted((int(earlier_ids[is_twin][0]), int(deleting_ids[is_twin][0])))
+            self._noted.note("TWIN_DELETE", is_twin, keys, self._twin_message.format(*pair))
         self._noted.note("REPEATED_DELETE", repeated & is_same, keys, self._repeated_message)
         self._reached, self._last_by = key_at(keys, -1), int(deleting_ids[-1])
         self._open = [
