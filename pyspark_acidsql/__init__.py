@@ -1,30 +1,33 @@
-"""``format("acidsql")``: a table as a stream. Else an error shows the right call.
+"""``format("acidsql")``: a table as a batch or as a stream. Writing is refused with the right call.
 
 Spark finds this package by its name when it looks for data sources in Python. A data source has
-neither a transaction nor a driver that lives as long as a query, so it cannot write. As the source
-of a stream it reads the rows that were inserted, or all changes
-(``acidsql/streams/source/source.py``).
+neither a transaction nor a driver that lives as long as a query, so it cannot write. A batch has
+the rows of one snapshot (``acidsql/streams/source/table_reader.py``). A stream has the rows that
+were inserted, or all changes (``acidsql/streams/source/source.py``).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import urlsplit
 
 from pyspark.sql.datasource import DataSource
 
-_VARIABLE = "ACIDSQL_METASTORE"
-_NO_SNAPSHOT = (
-    "spark.read.format('acidsql') has no snapshot. Write acid.table('db.t'), or "
-    "acidsql.read(spark, path)."
-)
+_METASTORE_VARIABLE, _WAREHOUSE_VARIABLE = "ACIDSQL_METASTORE", "ACIDSQL_WAREHOUSE"
 
 
 class DefaultSource(DataSource):
-    """The data source; all but streams from a table is an error."""
+    """The data source.
 
+    Attributes:
+        defaults: Values of the options ``warehouse`` and ``metastore``. ``acidsql.connect``
+            registers a subclass with those of its session.
+    """
+
+    defaults: Mapping[str, str] = MappingProxyType({})
     _ddl: str | None = None  # the columns that Spark knows; Spark pickles the source with them
 
     @classmethod
@@ -49,71 +52,116 @@ class DefaultSource(DataSource):
             "acid.insert_into('db.t', df)."
         )
 
-    def reader(self, schema: Any) -> Any:
-        """Raise NotImplementedError: ``spark.read.format("acidsql")`` is refused, with the right
-        call in its place."""
-        raise NotImplementedError(_NO_SNAPSHOT)
-
     def schema(self) -> str:
-        """Return the columns of a stream of the option ``table``, as DDL, and keep them for
-        ``streamReader``. This opens a stream and closes it again. Raise NotImplementedError without
-        this option: a batch has no snapshot."""
-        if "table" not in self.options:
-            raise NotImplementedError(_NO_SNAPSHOT)
-        stream = self._stream()
-        ddl: str = stream.ddl
-        stream.stop()
-        self._ddl = ddl
-        return ddl
+        """Return the columns of the option ``table``, as DDL, and keep them for ``reader`` and
+        ``streamReader``. Spark does not say which of the two follows: options that only streams
+        have tell."""
+        from acidsql.streams.source.source_options import STREAM_ONLY
+
+        if STREAM_ONLY.isdisjoint(self._own_options()):
+            self._ddl = self._reader().read_columns()
+        else:
+            stream = self._stream()
+            self._ddl = stream.ddl
+            stream.stop()
+        assert self._ddl is not None
+        return self._ddl
+
+    def reader(self, schema: Any) -> Any:
+        """Return the reader of the table's rows, a `TableReader`. Raise NotImplementedError if
+        Spark has not called ``schema`` before, because the user gave a schema."""
+        self._refuse_users_schema()
+        reader = self._reader()
+        reader.ddl = self._ddl
+        return reader
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
         """Return the reader of a stream of the table, a `TableStream`. Raise NotImplementedError if
         Spark has not called ``schema`` before, because the user gave a schema."""
+        self._refuse_users_schema()
+        return self._stream()
+
+    def _refuse_users_schema(self) -> None:
         if self._ddl is None:
             raise NotImplementedError(
-                "A stream has the columns of its table. Leave out .schema(…), and select."
+                "format('acidsql') has the columns of the table. Leave out .schema(…), and select."
             )
-        return self._stream()
+
+    def _reader(self) -> Any:
+        """Return a new `TableReader` that the options describe."""
+        from acidsql.streams.source.batch_options import batch_options
+        from acidsql.streams.source.table_reader import TableReader
+
+        options = self._options_and_defaults()
+        return TableReader(partial(_open_metastore, options), batch_options(self._own_options()))
 
     def _stream(self) -> Any:
         """Return a new `TableStream` that the options describe, with the columns that ``schema``
         kept, if it was called."""
         from acidsql.streams.source.source import TableStream
 
+        options = self._options_and_defaults()
+        return TableStream(partial(_open_metastore, options), self._own_options(), self._ddl)
+
+    def _own_options(self) -> dict[str, str]:
+        """Return the options, by their names in lower case, but for those of object stores."""
+        from acidsql.storage.files.options.store_options import PREFIXES
+
+        return {
+            name.lower(): value
+            for name, value in dict(self.options).items()
+            if not name.startswith(PREFIXES)
+        }
+
+    def _options_and_defaults(self) -> dict[str, str]:
+        """Return all options as the user wrote them; and the defaults, unless an option names a
+        metastore or a warehouse."""
         options = dict(self.options)
-        return TableStream(partial(_open_stream_metastore, options), options, self._ddl)
+        if {name.lower() for name in options}.isdisjoint(("metastore", "warehouse")):
+            options = {**self.defaults, **options}
+        return options
 
 
-def _open_stream_metastore(options: dict[str, str]) -> Any:
+def _open_metastore(options: dict[str, str]) -> Any:
     """Open the metastore of the option ``metastore`` or, without it, of the environment variable
-    ACIDSQL_METASTORE; without both, the SQLite file in the option ``warehouse``. Options of object
-    stores hold for this process from then on. Names of options may be in any case.
+    ACIDSQL_METASTORE; without both, the SQLite file in the option ``warehouse`` or, without it, in
+    the environment variable ACIDSQL_WAREHOUSE. Options of object stores hold for this process from
+    then on. Names of options may be in any case.
 
     Raises:
-        SettingError: The URL in the options has a password, an option is a secret, or the option
-            warehouse is missing, which acidsql's own metastore needs.
+        SettingError: The URL in the options has a password, an option is a secret, or no warehouse
+            is named, which acidsql's own metastore needs.
     """
-    from acidsql.api.opening import is_hive, open_hive, open_metastore, warehouse_location
+    from acidsql.api.opening import (
+        has_password,
+        is_hive,
+        open_hive,
+        open_metastore,
+        warehouse_location,
+    )
     from acidsql.errors import SettingError
     from acidsql.settings import Settings
 
     _use_store_options(options)
     lower_options = {name.lower(): value for name, value in options.items()}
     option_url = lower_options.get("metastore")
-    if option_url is not None and (
-        urlsplit(option_url).password or "password" in option_url.lower()
-    ):
+    if option_url is not None and has_password(option_url):
         raise SettingError(
             "The option metastore has a password, which Spark would show. Set the environment "
-            f"variable {_VARIABLE} before Spark starts.",
+            f"variable {_METASTORE_VARIABLE} before Spark starts.",
             name="metastore",
         )
-    url = option_url or os.environ.get(_VARIABLE)
+    url = option_url or os.environ.get(_METASTORE_VARIABLE)
     if is_hive(url):
         return open_hive(url, None)[0]
-    if "warehouse" not in lower_options:
-        raise SettingError("A stream of a table needs the option warehouse.", name="warehouse")
-    return open_metastore(url, warehouse_location(lower_options["warehouse"]), Settings.of({}))
+    warehouse = lower_options.get("warehouse") or os.environ.get(_WAREHOUSE_VARIABLE)
+    if warehouse is None:
+        raise SettingError(
+            "format('acidsql') needs the option warehouse, or the environment variable "
+            f"{_WAREHOUSE_VARIABLE}.",
+            name="warehouse",
+        )
+    return open_metastore(url, warehouse_location(warehouse), Settings.of({}))
 
 
 def _use_store_options(options: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
+from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -154,6 +155,11 @@ def _name_missing_package() -> Iterator[None]:
 def is_hive(url: str | None) -> TypeGuard[str]:
     """Whether a metastore's URL is that of a Hive Metastore."""
     return url is not None and is_address(url)
+
+
+def has_password(url: str) -> bool:
+    """Whether the URL of a metastore has a password."""
+    return bool(urlsplit(url).password) or "password" in url.lower()
 
 
 def need_hive(url: str) -> None:

@@ -21,6 +21,7 @@ from acidsql.api.migration import Migration
 from acidsql.api.opening import (
     conf,
     conf_settings,
+    has_password,
     is_hive,
     may_extend,
     open_hive,
@@ -105,9 +106,10 @@ def connect(
     chosen = Settings.of({**conf_settings(spark), **(settings or {})})
     _choose_hdfs_client(spark, chosen)
     hand_over_store_settings(spark)
-    store, place = _open_store(spark, warehouse, metastore, chosen)
+    store_url = (conf(spark, "metastore") or None) if metastore is None else metastore
+    store, place = _open_store(spark, warehouse, store_url, chosen)
     warn_of_missing_syncs(place)
-    _prepare_spark(spark, place, chosen)
+    _prepare_spark(spark, place, store_url, chosen)
     session = Session(spark, place, store, chosen, retries, compactor)
     if may_extend(spark) if extend is None else extend:
         session.extend()
@@ -124,12 +126,12 @@ def _choose_hdfs_client(spark: SparkSession, settings: Settings) -> None:
 
 
 def _open_store(
-    spark: SparkSession, warehouse: str | Path | None, metastore: str | None, settings: Settings
+    spark: SparkSession, warehouse: str | Path | None, url: str | None, settings: Settings
 ) -> tuple[Metastore, str]:
-    """Open the metastore that the arguments of ``connect`` and the Spark conf name, and return it
-    with the location of the warehouse. Raise the errors of ``connect``."""
+    """Open the metastore at a URL or, without one, in the warehouse that the argument of
+    ``connect`` or the Spark conf names, and return it with the location of the warehouse. Raise
+    the errors of ``connect``."""
     where = (conf(spark, "warehouse") or None) if warehouse is None else str(warehouse)
-    url = (conf(spark, "metastore") or None) if metastore is None else metastore
     if is_hive(url):
         return open_hive(url, where)
     place = warehouse_location(
@@ -138,16 +140,26 @@ def _open_store(
     return open_metastore(url, place, settings), place
 
 
-def _prepare_spark(spark: SparkSession, place: str, settings: Settings) -> None:
-    """Let Spark's workers run this package over the warehouse ``place``, let Spark know the format
-    ``acidsql``, and raise acidsql's errors about files of ACID tables and about the user's text.
-    Raise SettingError if the workers cannot run the package, or do not see the warehouse."""
-    need_workers(spark, place)
-    register_data_source(spark)
+def _prepare_spark(
+    spark: SparkSession, warehouse: str, url: str | None, settings: Settings
+) -> None:
+    """Let Spark's workers run this package over the warehouse, let Spark know the format
+    ``acidsql`` with the metastore at ``url``, and raise acidsql's errors about files of ACID tables
+    and about the user's text. Raise SettingError if the workers cannot run the package, or do not
+    see the warehouse."""
+    need_workers(spark, warehouse)
+    register_data_source(spark, _source_defaults(warehouse, url))
     if settings.warm_workers == "connect":
         warm_workers(spark)
     translate_file_errors()
     show_users_text()
+
+
+def _source_defaults(warehouse: str, url: str | None) -> dict[str, str]:
+    """Return the options with which ``format("acidsql")`` finds a session's metastore. A URL with a
+    password is not among them, because Spark would show it."""
+    defaults = {} if is_hive(url) else {"warehouse": warehouse}
+    return defaults if url is None or has_password(url) else {**defaults, "metastore": url}
 
 
 class Session(

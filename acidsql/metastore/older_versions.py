@@ -32,6 +32,44 @@ def commit_number_at(metastore: Metastore, time_ms: int) -> int:
     return metastore.last_commit(until_ms=time_ms) or 0
 
 
+def write_ids_at_version(
+    metastore: Metastore, table: TableName, visible: ValidWriteIdList, version: int
+) -> ValidWriteIdList:
+    """Return the write ids that a version of a table shows: those of ``visible`` up to its number.
+
+    A version with a write id that was rolled back is accepted if the metastore keeps a version of
+    this number: the first one of a table that was made again. It has the last write id of the table
+    before it, which may have been rolled back.
+
+    Args:
+        metastore: The metastore, which keeps versions.
+        table: The table.
+        visible: The write ids that the reader sees.
+        version: The number of the version.
+
+    Raises:
+        VersionNotFoundError: The version is above the newest one, was rolled back, or is not
+            committed.
+    """
+    if version > visible.high_water_mark:
+        raise VersionNotFoundError(
+            f"{table} has no version {version}: the newest one is {visible.high_water_mark}.",
+            table=table,
+            version=version,
+        )
+    is_kept_version = visible.is_aborted(version) and any(
+        kept_version.write_id == version for kept_version in metastore.versions(table)
+    )
+    if not visible.is_valid(version) and not is_kept_version:
+        reason = "was rolled back" if visible.is_aborted(version) else "is not committed"
+        raise VersionNotFoundError(
+            f"{table} has no version {version}: its transaction {reason}.",
+            table=table,
+            version=version,
+        )
+    return visible.up_to(version)
+
+
 def write_ids_at_commit(
     table: TableName, committed: ValidWriteIdList, versions: Sequence[Version], commit: int
 ) -> ValidWriteIdList:

@@ -279,7 +279,7 @@ def found_in_each(monkeypatch, find):
         time.sleep(0.001)
         return find(read)
 
-    monkeypatch.setattr(point_search, "_search_file", in_file)
+    monkeypatch.setattr(point_search, "search_file", in_file)
     return sizes
 
 

@@ -110,7 +110,7 @@ def test_format_acidsql_shows_the_right_call(acid, tmp_path, step):
         "write": lambda: acid.spark.range(1).write.format("acidsql").mode("append").save(),
         "read": lambda: acid.spark.read.format("acidsql").load("t"),
     }  # fmt: skip
-    right = {"writeStream": "acid.sink(", "write": "acid.insert_into(", "read": "acid.table("}
+    right = {"writeStream": "acid.sink(", "write": "acid.insert_into(", "read": "acidsql.read("}
     with pytest.raises(Exception, match="acidsql") as caught:
         calls[step]()
     assert right[step] in str(caught.value)

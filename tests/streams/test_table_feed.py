@@ -61,7 +61,7 @@ class Feed:
         """Begin, or begin again."""
         if self.at is not None:
             self.stop()
-        opened = partial(pyspark_acidsql._open_stream_metastore, self.options)
+        opened = partial(pyspark_acidsql._open_metastore, self.options)
         self.stream = TableStream(opened, self.options)
         self.at = self.stream.initialOffset() if self.at is None else self.at
 

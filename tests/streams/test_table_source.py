@@ -53,7 +53,7 @@ class Reader:
 
     def __init__(self, acid, **options):
         options |= {"table": "src", "warehouse": acid.warehouse}
-        self.stream = TableStream(partial(pyspark_acidsql._open_stream_metastore, options), options)
+        self.stream = TableStream(partial(pyspark_acidsql._open_metastore, options), options)
         self.at = self.stream.initialOffset()
 
     def ids(self, end=None):

@@ -67,5 +67,5 @@ def test_a_table_is_a_stream_where_another_python_is_the_first_on_the_path(java_
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == ["another Python ran: False", "rows: 5000"]
-    assert "Write acid.table('db.t')" in lines[2]
+    assert "Read a directory by acidsql.read(spark, path)" in lines[2]
     assert "Write acid.insert_into('db.t', df)" in lines[3]

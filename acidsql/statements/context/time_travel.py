@@ -27,6 +27,7 @@ from acidsql.metastore.older_versions import (
     commit_number_at,
     oldest_version_after_loss,
     write_ids_at_commit,
+    write_ids_at_version,
 )
 from acidsql.plan.analysis import lower
 from acidsql.plan.standins.query import placeholders
@@ -187,14 +188,7 @@ class TimeTravel:
         require_versions(self._metastore, table.name)
         if point_in_time.version is not None:
             visible = snapshot.write_ids[table.name]
-            # The first version of a table that was made again has the last write id of the table
-            # before it, which may have been rolled back.
-            if visible.is_aborted(point_in_time.version) and any(
-                kept_version.write_id == point_in_time.version
-                for kept_version in self._metastore.versions(table.name)
-            ):
-                return visible.up_to(point_in_time.version)
-            return _write_ids_up_to(table, point_in_time.version, visible)
+            return write_ids_at_version(self._metastore, table.name, visible, point_in_time.version)
         # The write ids are read first, so that the versions have all of them.
         committed = self._committed_write_ids(table, snapshot)
         versions = self._metastore.versions(table.name)
@@ -258,26 +252,3 @@ def _time_error(message: str, span: Span, statement_text: StatementText) -> Anal
         statement_text.text, span.start, span.end,
         condition="INVALID_TIME_TRAVEL_TIMESTAMP_EXPR", sqlstate="42K0E",
     )  # fmt: skip
-
-
-def _write_ids_up_to(table: Table, version: int, visible: ValidWriteIdList) -> ValidWriteIdList:
-    """Return the visible write ids up to a version, which must be one of them.
-
-    Raises:
-        VersionNotFoundError: The version is above the newest one, was rolled back, or is not
-            committed.
-    """
-    if version > visible.high_water_mark:
-        raise VersionNotFoundError(
-            f"{table.name} has no version {version}: the newest one is {visible.high_water_mark}.",
-            table=table.name,
-            version=version,
-        )
-    if not visible.is_valid(version):
-        reason = "was rolled back" if visible.is_aborted(version) else "is not committed"
-        raise VersionNotFoundError(
-            f"{table.name} has no version {version}: its transaction {reason}.",
-            table=table.name,
-            version=version,
-        )
-    return visible.up_to(version)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.layout import bucket_id_of, parse_partition_name
-from acidsql.acid.table import Table
+from acidsql.acid.table import Column, Table
 from acidsql.acid.values.partition_values import partition_value
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
@@ -39,8 +39,8 @@ from acidsql.storage.reading.events.event_reader import (
 )
 from acidsql.storage.tables.listing import Listing, list_table
 
-_FIRST_COLUMN = 4  # behind the row id and the partition
-_PARTITION_TYPES = {
+FIRST_COLUMN = 4  # behind the row id and the partition
+PARTITION_TYPES = {
     "string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(),
     "bigint": pa.int64(), "date": pa.date32(),
 }  # fmt: skip
@@ -96,38 +96,42 @@ def stream_ddl(table: Table) -> str:
     """Return the DDL of the rows that a stream gives: the table's columns.
 
     Raises:
-        UnsupportedError: The table has no row ids, or a type that a stream cannot show (a CHAR
-            inside another type; a partition column that is no text, integer or day).
+        UnsupportedError: The table has no row ids, or a type that Python tasks cannot show.
     """
-
-    def unsupported_error(why: str) -> UnsupportedError:
-        """Return the error that a table cannot be read as a stream, with the reason."""
-        return UnsupportedError(
-            f"{table.name} cannot be read as a stream: {why}.",
+    if not table.is_transactional or table.is_insert_only:
+        reason: str | None = "only full ACID tables can"
+    else:
+        reason = unshown_type(table.all_columns, table)
+    if reason is not None:
+        raise UnsupportedError(
+            f"{table.name} cannot be read as a stream: {reason}.",
             condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
         )
+    return shown_ddl(table.all_columns)
 
-    if not table.is_transactional or table.is_insert_only:
-        raise unsupported_error("only full ACID tables can")
-    for column in table.columns:
-        if column.type.startswith("char"):
-            continue
-        if parse_type(column.type).holds("char"):
-            raise unsupported_error(f"its column {column.name} has a CHAR inside")
-    for column in table.partition_columns:
-        if column.type not in _PARTITION_TYPES:
-            raise unsupported_error(
-                f"its partition column {column.name} has the type {column.type}"
-            )
-    return ", ".join(
-        f"{quote(column.name)} {_shown_type(column.type)}" for column in table.all_columns
-    )
+
+def unshown_type(columns: Sequence[Column], table: Table) -> str | None:
+    """Return why Python tasks cannot show one of these columns of a table: a column with a CHAR
+    inside of another type, or a partition column that is no text, integer or day. None: they can
+    show them all.
+    """
+    for column in columns:
+        if column in table.partition_columns:
+            if column.type not in PARTITION_TYPES:
+                return f"its partition column {column.name} has the type {column.type}"
+        elif not column.type.startswith("char") and parse_type(column.type).holds("char"):
+            return f"its column {column.name} has a CHAR inside"
+    return None
+
+
+def shown_ddl(columns: Sequence[Column]) -> str:
+    """Return the DDL of these columns as Python tasks show them: CHAR as STRING, all others as a
+    scan shows them.
+    """
+    return ", ".join(f"{quote(column.name)} {_shown_type(column.type)}" for column in columns)
 
 
 def _shown_type(kind: str) -> str:
-    """Return Spark's type of a column of a stream: STRING for CHAR, otherwise as a scan
-    shows it.
-    """
     return "string" if kind.startswith("char") else shown_type(kind)
 
 
@@ -305,20 +309,44 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
     """Return the table's columns, under their names, as a stream shows them, from rows that
-    ``read_for_query`` gives; the row id and the directory before them are dropped. A column of type
-    CHAR is padded with blanks. The partition columns follow, each with the value that the name of
-    the directory ``partition`` has.
+    ``read_for_query`` gives; the row id and the directory before them are dropped. The partition
+    columns follow, each with the value that the name of the directory ``partition`` has.
     """
-    arrays = []
-    for column, values in zip(table.columns, batch.columns[_FIRST_COLUMN:], strict=True):
-        if column.type.startswith("char"):
-            width = int(parse_type(column.type).parameters[0])
-            values = pc.utf8_rpad(values, width, " ")
-        arrays.append(values)
-    texts = [text for _, text in parse_partition_name(partition)] if partition else []
+    stored_values = batch.columns[FIRST_COLUMN:]
+    arrays = [
+        shown_values(column, values)
+        for column, values in zip(table.columns, stored_values, strict=True)
+    ]
+    texts = partition_texts(partition)
     for column, text in zip(table.partition_columns, texts, strict=True):
-        shown_as = _PARTITION_TYPES[column.type]
-        stored_as = pa.int32() if column.type == "date" else shown_as
-        value = pa.scalar(partition_value(text, column.type), stored_as)
-        arrays.append(pa.repeat(value.cast(shown_as), batch.num_rows))
+        (value,) = shown_partition_values(column, [text])
+        arrays.append(pa.repeat(value, batch.num_rows))
     return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.all_columns])
+
+
+def shown_values(column: Column, values: pa.Array) -> pa.Array:
+    """Return the stored values of a column as Python tasks show them: those of a CHAR are padded
+    with blanks.
+    """
+    if not column.type.startswith("char"):
+        return values
+    return pc.utf8_rpad(values, int(parse_type(column.type).parameters[0]), " ")
+
+
+def partition_texts(partition: str) -> list[str | None]:
+    """Return the values' texts in the name of a partition's directory, in the order of the
+    partition columns; None stands for NULL. "", the directory of a table without partitions, has
+    none.
+    """
+    return [text for _, text in parse_partition_name(partition)] if partition else []
+
+
+def shown_partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
+    """Return the values of a partition column, whose type is one of PARTITION_TYPES, from the texts
+    in the names of directories.
+    """
+    shown_as = PARTITION_TYPES[column.type]
+    stored_as = pa.int32() if column.type == "date" else shown_as
+    return pa.array([partition_value(text, column.type) for text in texts], stored_as).cast(
+        shown_as
+    )

@@ -15,6 +15,8 @@ _OPTIONS = (
     "failOnDataLoss", "readChangeFeed", "keys", "maxVersionsPerTrigger", "maxBytesPerTrigger",
 )  # fmt: skip
 LATEST = "latest"
+# Options that only streams have, in lower case.
+STREAM_ONLY = frozenset(name.lower() for name in _OPTIONS[4:])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
             name=unknown[0],
         )
     parsed_options = SourceOptions(
-        _table_name(option_texts["table"]),
+        table_name(option_texts["table"]),
         _starting_version(option_texts),
         _starting_time_ms(option_texts),
         _boolean_option(option_texts, "failOnDataLoss", default=True),
@@ -106,19 +108,24 @@ def _starting_version(option_texts: Mapping[str, str]) -> int | str | None:
 
 def _starting_time_ms(option_texts: Mapping[str, str]) -> int | None:
     """Return the option startingTimestamp in milliseconds since the epoch; None if it is not set.
-    Raise SettingError unless it is ISO 8601 with an offset: this process does not know the
-    session's time zone."""
+    Raise SettingError as ``time_ms``."""
     if (text := option_texts.get("startingtimestamp")) is None:
         return None
+    return time_ms("startingTimestamp", text)
+
+
+def time_ms(name: str, text: str) -> int:
+    """Return a time of an option in milliseconds since the epoch. Raise SettingError unless it is
+    ISO 8601 with an offset: this process does not know the session's time zone."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
         time = None
     if time is None or time.tzinfo is None:
         raise SettingError(
-            f"startingTimestamp='{text}' is no time with an offset, such as "
+            f"{name}='{text}' is no time with an offset, such as "
             "2026-11-26T08:00:00+01:00 or 2026-11-26T07:00:00Z.",
-            name="startingTimestamp",
+            name=name,
         )
     return int(time.timestamp() * 1000)
 
@@ -145,12 +152,16 @@ def _positive_number(option_texts: Mapping[str, str], name: str) -> int | None:
 def _key_columns(option_texts: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the names in the option ``keys``, separated by commas, without blanks and empty ones;
     None if it is not set."""
-    if (text := option_texts.get("keys")) is None:
-        return None
+    text = option_texts.get("keys")
+    return None if text is None else column_names(text)
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """Return the names in a text, separated by commas, without blanks and empty ones."""
     return tuple(name for part in text.split(",") if (name := part.strip()))
 
 
-def _table_name(text: str) -> TableName:
+def table_name(text: str) -> TableName:
     """Return the name of the table, in lower case; its database is ``default`` if none is named.
     Raise SettingError for all else."""
     parts = text.lower().split(".")

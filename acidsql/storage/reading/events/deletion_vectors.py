@@ -162,6 +162,25 @@ def deletion_vectors(
         for listing in listings
         for read in plan_deletes(listing, write_ids)
     ]
+    return deletion_vectors_of_files(reads, list(numbers.values()))
+
+
+def deletion_vectors_of_files(
+    reads: Sequence[tuple[int, FileRead]], numbers: Sequence[int]
+) -> DeletionVectors | None:
+    """Read the delete events of some files now, in threads.
+
+    Args:
+        reads: The files, each after the number of its partition.
+        numbers: The numbers of all partitions, also of those without delete events.
+
+    Returns:
+        The bits, or None, as ``deletion_vectors``.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+        FormatError: A file is damaged.
+    """
     # A small file is not opened only for its count.
     if _count([read for _, read in reads if not 0 < read.size <= _SMALL_FILE]) > SENT_MAX:
         return None
@@ -179,7 +198,7 @@ def deletion_vectors(
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
-    index = _page_index(pages, _modulus(np.unique(np.array([0, *numbers.values()], np.int64))))
+    index = _page_index(pages, _modulus(np.unique(np.array([0, *numbers], np.int64))))
     return DeletionVectors(pages, bits.words[: len(bits.slots)], index)
 
 

@@ -67,7 +67,7 @@ class Search:
 
     Attributes:
         table: The table.
-        condition: The result of ``searchable_condition``.
+        condition: The result of ``searchable_condition``, or ``ANYTHING`` for all rows.
         columns: Ordinals of the columns whose values matter.
         limit: The number of rows that may be found at most.
         deleted: The delete events.
@@ -149,7 +149,7 @@ def search(reads: Sequence[tuple[int, FileRead]], target: Search) -> pa.Table | 
         nonlocal rows, size, gives_up
         if gives_up:
             return None
-        parts = _search_file(*numbered_read, target)
+        parts = search_file(*numbered_read, target)
         rows += sum(map(len, parts or ()))
         size += sum(part.nbytes for part in parts or ())
         gives_up |= parts is None or rows > target.limit or size > _FOUND_MAX
@@ -183,10 +183,18 @@ def _row_schema(table: Table, ordinals: Iterable[int]) -> RowSchema:
     return RowSchema.from_fields((column_name(i), table.columns[i].type) for i in ordinals)
 
 
-def _search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
-    """Return the live rows found in a file, a table for each stripe; None if Spark must search
-    instead, also if the file is damaged. Raises SnapshotTooOldError, and UnsupportedError as
-    ``conform`` does.
+def search_file(number: int, read: FileRead, target: Search) -> list[pa.Table] | None:
+    """Return the live rows found in a file, a table for each stripe; None if the file must be read
+    in another way, also if it is damaged.
+
+    Args:
+        number: The number of the file's partition among the deleted row ids; -1: none is deleted.
+        read: The file, which has events.
+        target: The rows to search for.
+
+    Raises:
+        SnapshotTooOldError: The file is gone.
+        UnsupportedError: Values of the file cannot be read as the column's present type.
     """
     path, tables = str(read.path), list[pa.Table]()
     try:
@@ -265,6 +273,8 @@ class _SearchedFile:
         """Return the places, in a stripe, of the events of any kind, deleted and invisible ones
         too, for whose rows the condition holds.
         """
+        if self._target.condition == ANYTHING:
+            return np.arange(self._reader.read_stripe(stripe, columns=self._events[:1]).num_rows)
         condition_columns = columns_of(self._target.condition)
         ordinals = [i for i, column in enumerate(self._columns) if column.name in condition_columns]
         names = [self._columns[i].name for i in ordinals]

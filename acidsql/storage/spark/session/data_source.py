@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import SparkSession
 
@@ -21,37 +21,42 @@ _log = logging.getLogger(__name__)
 
 _JAVA_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource"
 _REGISTERED_SOURCES = "runtimeDataSourceBuilders"  # a map of DataSourceManager
-_prepared: WeakSet[SparkSession] = WeakSet()
+_registered_defaults: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
-def register_data_source(spark: SparkSession) -> None:
-    """Let ``format("acidsql")`` mean acidsql's data source in a Spark session. Later calls for the
-    same object do nothing. Call ``prepare_workers`` first.
+def register_data_source(spark: SparkSession, defaults: dict[str, str]) -> None:
+    """Let ``format("acidsql")`` mean acidsql's data source in a Spark session. A later call for the
+    same object replaces the defaults. Call ``prepare_workers`` first.
+
+    Args:
+        spark: The session.
+        defaults: Values of the options ``warehouse`` and ``metastore``, for those who give neither.
 
     With a local master the source runs in the driver's own Python, on a cluster in that of the
     workers. The server of Spark Connect runs it in the Python of its workers, from the code that
     ``prepare_workers`` has sent.
 
-    If Spark refuses the source, nothing is raised: only streams from tables need it, and Spark
-    looks for it itself then. The next call tries again.
+    If Spark refuses the source, nothing is raised: only the format needs it, and Spark looks for it
+    itself then. The next call tries again.
     """
     from pyspark_acidsql import DefaultSource
 
-    if spark in _prepared:
+    if _registered_defaults.get(spark) == defaults:
         return
+    source = type(DefaultSource.__name__, (DefaultSource,), {"defaults": defaults})
     try:
         if spark_context(spark) is None:
-            spark.dataSource.register(DefaultSource)
+            spark.dataSource.register(source)
         else:
-            _register_quietly(spark, DefaultSource)
+            _register_quietly(spark, source)
     except Exception as error:
         _log.debug("Spark does not take the format acidsql: %s", error)
         return
-    _prepared.add(spark)
+    _registered_defaults[spark] = defaults
 
 
 def _register_quietly(spark: SparkSession, source: type[Any]) -> None:
-    """Register a data source as ``spark.dataSource.register`` does, unless there is one of its
+    """Register a data source as ``spark.dataSource.register`` does, in the place of one of its
     name. Spark's own method also starts the first ``python3`` on the path and looks for data
     sources there. This takes a second, and if it fails, Spark logs a warning of eighty lines.
 
@@ -62,7 +67,7 @@ def _register_quietly(spark: SparkSession, source: type[Any]) -> None:
         manager: Any = spark._jsparkSession.sessionState().dataSourceManager()
         sources = manager.getClass().getDeclaredField(_REGISTERED_SOURCES)
         sources.setAccessible(True)
-        sources.get(manager).putIfAbsent(source.name(), _java_source(spark, source))
+        sources.get(manager).put(source.name(), _java_source(spark, source))
     except Exception:  # a missing class of Java is a TypeError, a missing function an ImportError
         spark.dataSource.register(source)
 

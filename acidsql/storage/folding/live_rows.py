@@ -1,0 +1,204 @@
+"""The live rows of a table in Python tasks, for a reader that has no session.
+
+The driver lists the files of a snapshot, and divides them among tasks. A task gets files of insert
+events, each with the files of delete events of its bucket (I5). Of a file of moderate size the task
+decodes only the columns that are shown. All other files are read as those of a stream.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import pyarrow as pa
+
+from acidsql.acid.table import ORC, Column, Table
+from acidsql.acid.values.predicate import ANYTHING
+from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
+from acidsql.errors import UnsupportedError
+from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import naming_missing
+from acidsql.storage.folding.stream_reads import (
+    FIRST_COLUMN,
+    Shows,
+    StreamRead,
+    live_reads,
+    partition_texts,
+    shown_partition_values,
+    shown_values,
+    stream_events,
+    unshown_type,
+)
+from acidsql.storage.reading.events.deletion_vectors import (
+    DeletionVectors,
+    deletion_vectors_of_files,
+)
+from acidsql.storage.reading.events.event_reader import FileRead, plain_reads
+from acidsql.storage.reading.events.point_search import Search, column_name, search_file
+from acidsql.storage.tables.listing import list_table
+
+# A larger file is decoded in batches, with all of its columns: its chosen columns together might
+# need too much memory.
+_CHOSEN_COLUMNS_BYTES = 64 << 20
+# A task gets a sixteenth of all bytes, within these bounds. To open a file counts as bytes, too.
+_LEAST_TASK_BYTES, _MOST_TASK_BYTES, _OPENING_BYTES, _TASKS = 32 << 20, 64 << 20, 4 << 20, 16
+_BATCH_ROWS = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """What to show of a table.
+
+    Attributes:
+        table: The table.
+        columns: The shown columns, in their order; partition columns may be among them.
+    """
+
+    table: Table
+    columns: tuple[Column, ...]
+
+    def __post_init__(self) -> None:
+        """Raise UnsupportedError if Python tasks cannot show the table."""
+        table, reason = self.table, unshown_type(self.columns, self.table)
+        if table.is_insert_only and table.file_format != ORC:
+            reason = f"its files are {table.file_format} files"
+        if reason is not None:
+            raise UnsupportedError(
+                f"spark.read.format('acidsql') cannot read {table.name}: {reason}. Use "
+                f"acid.table('{table.name}').",
+                condition="UNSUPPORTED_FEATURE.BATCH_SOURCE",
+            )
+
+    @property
+    def ordinals(self) -> list[int]:
+        """The places, among the table's data columns, of those that are shown."""
+        names = {column.name for column in self.columns}
+        return [i for i, column in enumerate(self.table.columns) if column.name in names]
+
+
+def plan_tasks(
+    shown: LiveRows,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+) -> list[list[StreamRead]]:
+    """List the files of a snapshot, which somebody keeps from the cleaner, and return the work of
+    each task.
+
+    Raises:
+        SnapshotTooOldError: A directory is gone.
+    """
+    if shown.table.is_insert_only:
+        reads = _plain_file_reads(shown.table, partitions, write_ids, txns)
+    else:
+        reads = live_reads(shown.table, partitions, write_ids, txns)
+    total = sum(read.size + _OPENING_BYTES for read in reads)
+    task_bytes = min(_MOST_TASK_BYTES, max(_LEAST_TASK_BYTES, total // _TASKS))
+    tasks: list[list[StreamRead]] = []
+    bytes_left = 0
+    # Files of one bucket stay together, so that a task reads their delete events once.
+    for read in sorted(reads, key=lambda read: [delete.file for delete in read.deletes]):
+        read_bytes = read.size + _OPENING_BYTES
+        if not tasks or bytes_left < read_bytes:
+            tasks.append([])
+            bytes_left = task_bytes
+        tasks[-1].append(read)
+        bytes_left -= read_bytes
+    return tasks
+
+
+def _plain_file_reads(
+    table: Table, directories: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
+) -> list[StreamRead]:
+    """List the files of an insert-only table, and return one read for each."""
+    fs = filesystem_for(table.location)
+    with naming_missing(table.location):
+        listings = list_table(
+            fs, table.location, directories, write_ids, txns, plain=True, history_is_kept=True
+        )
+    sizes_by_partition: dict[str, dict[str, int]] = {}
+    for listing in listings:
+        sizes = sizes_by_partition.setdefault(listing.partition, {})
+        for group in listing.originals:
+            sizes.update(zip(group.paths, group.sizes, strict=True))
+    return [
+        StreamRead(read, (), Shows.LIVE, size=sizes[read.file])
+        for partition, sizes in sizes_by_partition.items()
+        for read in plain_reads({partition: list(sizes)}, sizes)
+    ]
+
+
+def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a task's files, with the shown columns. This runs in a task, without a
+    session.
+
+    Raises:
+        SnapshotTooOldError: A file is gone.
+        FormatError: A file is damaged.
+    """
+    deletes: tuple[FileRead, ...] = ()
+    vectors = deletion_vectors_of_files([], [0])
+    for read in reads:
+        if read.deletes != deletes:
+            deletes = read.deletes
+            vectors = deletion_vectors_of_files([(0, delete) for delete in deletes], [0])
+        tables = None
+        if vectors is not None and _can_choose_columns(read):
+            tables = _search(shown, read, vectors)
+        yield from _rows_of_stream(shown, read) if tables is None else tables
+
+
+def _can_choose_columns(read: StreamRead) -> bool:
+    """Whether a file has event columns, and is small enough to decode some columns at once."""
+    return read.read.original is None and read.size <= _CHOSEN_COLUMNS_BYTES
+
+
+def _search(
+    shown: LiveRows, read: StreamRead, vectors: DeletionVectors
+) -> Iterator[pa.RecordBatch] | None:
+    """Return the live rows of a file, of which only the columns that matter are decoded; None if
+    Arrow should not read the file so.
+    """
+    ordinals = shown.ordinals
+    target = Search(shown.table, ANYTHING, ordinals, limit=sys.maxsize, deleted=vectors)
+    tables = search_file(0, read.read, target)
+    if tables is None:
+        return None
+    partition = read.read.partition
+    return (
+        _shown_batch(shown, {i: batch.column(column_name(i)) for i in ordinals}, partition, batch)
+        for stripe in tables
+        for batch in stripe.to_batches(max_chunksize=_BATCH_ROWS)
+        if batch.num_rows
+    )
+
+
+def _rows_of_stream(shown: LiveRows, read: StreamRead) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of a file, of which all columns are decoded."""
+    ordinals = shown.ordinals
+    for batch, _ in stream_events(read, shown.table):
+        values = {i: batch.column(FIRST_COLUMN + i) for i in ordinals}
+        yield _shown_batch(shown, values, read.read.partition, batch)
+
+
+def _shown_batch(
+    shown: LiveRows, values: Mapping[int, pa.Array], partition: str, batch: pa.RecordBatch
+) -> pa.RecordBatch:
+    """Return a batch with the shown columns. ``values``: the stored values of data columns, by
+    their places. ``batch``: the rows, whose number counts.
+    """
+    table = shown.table
+    texts = dict(
+        zip((c.name for c in table.partition_columns), partition_texts(partition), strict=True)
+    )
+    places = {column.name: i for i, column in enumerate(table.columns)}
+    arrays = [
+        shown_values(column, values[places[column.name]])
+        if column.name in places
+        else pa.repeat(shown_partition_values(column, [texts[column.name]])[0], batch.num_rows)
+        for column in shown.columns
+    ]
+    names = [column.name for column in shown.columns]
+    return cast(pa.RecordBatch, pa.RecordBatch.from_arrays(arrays, names=names))

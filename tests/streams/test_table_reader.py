@@ -1,0 +1,292 @@
+"""``spark.read.format("acidsql")``: the rows of one snapshot, as ``acid.table`` shows them.
+
+Most tests ask the reader as Spark asks it, without a query, because a query takes seconds to start.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import random
+from functools import partial
+
+import pytest
+from over_hive import beside, needs
+
+import pyspark_acidsql
+from acidsql.errors import (
+    CatalogError,
+    SettingError,
+    SnapshotTooOldError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from acidsql.streams.source.batch_options import batch_options
+from acidsql.streams.source.table_reader import TableReader
+
+pytestmark = [pytest.mark.spark, needs("keeps_versions")]
+
+ALL_TYPES = """
+    b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INT, i64 BIGINT, f32 FLOAT, f64 DOUBLE,
+    dec DECIMAL(20, 4), t STRING, vc VARCHAR(5), c CHAR(5), bin BINARY, day DATE, at TIMESTAMP,
+    list ARRAY<INT>, dict MAP<STRING, INT>, rec STRUCT<x: INT, y: STRING>"""
+VALUES = """
+    true, 1Y, 2S, 3, 4L, 1.5F, 2.5D, 12.3456, 'ä', 'var', 'ch', X'00FF', DATE'1969-12-31',
+    TIMESTAMP_NTZ'1900-01-01 00:00:00.000001', array(1, NULL), map('k', 1),
+    named_struct('x', 1, 'y', NULL)"""
+
+
+def reader_of(acid, **options):
+    """A reader as Spark makes it: it knows the columns."""
+    options = {"table": "t", **options}
+    open_store = partial(pyspark_acidsql._open_metastore, {"warehouse": acid.warehouse})
+    reader = TableReader(open_store, batch_options(options))
+    reader.ddl = reader.read_columns()
+    return reader
+
+
+def rows_of_splits(reader, splits):
+    """The rows that tasks read in other processes."""
+    reader, splits = pickle.loads(pickle.dumps((reader, splits)))
+    batches = [batch for split in splits for batch in reader.read(split)]
+    return [tuple(row.values()) for batch in batches for row in batch.to_pylist()]
+
+
+def rows(acid, **options):
+    reader = reader_of(acid, **options)
+    return sorted(rows_of_splits(reader, reader.partitions()), key=repr)
+
+
+def rows_of_table(acid, **moment):
+    return sorted(map(tuple, acid.table("t", **moment).collect()), key=repr)
+
+
+def leases(acid):
+    """The open leases of the format's queries."""
+    return [
+        txn.txn_id
+        for txn in acid.metastore.show_txns()
+        if "spark.read.format" in txn.agent_info and txn.state.name == "OPEN"
+    ]
+
+
+def abort_leases(acid):
+    acid.sql(f"ABORT TRANSACTIONS {' '.join(map(str, leases(acid)))}")
+
+
+@pytest.fixture
+def frame(acid):
+    """A function that returns the DataFrame of a table, as a user gets it."""
+
+    def read(**options):
+        return acid.spark.read.format("acidsql").options(**{"table": "t", **options}).load()
+
+    return read
+
+
+@pytest.mark.classic
+def test_a_session_names_the_warehouse_for_frames_and_views_of_pure_sql(acid, frame):
+    acid.sql(f"CREATE TABLE t ({ALL_TYPES}) PARTITIONED BY (p DATE, q STRING)")
+    acid.sql(f"INSERT INTO t SELECT {VALUES}, DATE'2024-02-29', 'x/ y'")
+    acid.sql("INSERT INTO t (i32) VALUES (7), (8)")
+    acid.sql("DELETE FROM t WHERE i32 = 8")
+    assert sorted(frame().collect(), key=repr) == sorted(acid.table("t").collect(), key=repr)
+    spark = acid.spark
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW v USING acidsql OPTIONS (table 'default.t')")
+    try:
+        assert spark.sql("SELECT i32 FROM v WHERE p IS NULL").collect() == [(7,)]
+        acid.sql("INSERT INTO t (i32) VALUES (9)")
+        assert spark.sql("SELECT count(*) FROM v").collect() == [(2,)]  # the first query's snapshot
+        assert frame().count() == 3
+    finally:
+        spark.catalog.dropTempView("v")
+
+
+@pytest.mark.classic
+def test_a_setting_of_sparks_about_filters_changes_no_rows(acid, frame):
+    """Spark keeps the plan of a source's first query, with the filters that it pushed into it."""
+    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t SELECT id, id % 3 FROM range(30)")
+    name = "spark.sql.python.filterPushdown.enabled"
+    acid.spark.conf.set(name, "true")
+    try:
+        rows_of_all = frame()
+        assert rows_of_all.where("p = 1").count() == 10
+        assert rows_of_all.count() == 30
+        assert frame().where("p = 2 AND id > 15").count() == 5
+    finally:
+        acid.spark.conf.unset(name)
+
+
+@pytest.mark.classic
+def test_errors_name_the_right_call(acid, frame):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("CREATE VIEW seen AS SELECT * FROM t")
+    for options, message in [
+        ({"table": "tt"}, r"There is no table 'default.tt'. Did you mean `t`\?"),
+        ({"table": "seen"}, r"acid\.table\('default\.seen'\)"),
+        ({"colums": "id"}, "has no option 'colums'"),
+        ({"startingVersion": "1", "version": "1"}, "A stream of a table has no option 'version'"),
+        ({"columns": "idd"}, "has no column 'idd'. Did you mean `id`?"),
+        ({"columns": " , "}, "names no column"),
+        ({"version": "one"}, "version='one' is no version"),
+        ({"version": "1", "timestampAsOf": "2024-01-01T00:00:00Z"}, "Set one of version and"),
+        ({"version": "1", "versionAsOf": "1"}, "are one option"),
+        ({"timestamp": "2024-01-01"}, "no time with an offset"),
+        ({"path": "/tmp/t"}, r"acidsql\.read\(spark, path\)"),
+        ({"metastore": "mysql://u:secret@h/d"}, "ACIDSQL_METASTORE"),
+    ]:
+        with pytest.raises(Exception, match=message.replace("?", r"\?", 0)) as caught:
+            frame(**options)
+        assert "secret" not in str(caught.value)
+    with pytest.raises(Exception, match="acid.insert_into"):
+        frame().write.format("acidsql").mode("append").option("table", "t").save()
+    with pytest.raises(Exception, match=r"Leave out \.schema"):
+        acid.spark.read.schema("id INT").format("acidsql").option("table", "t").load().collect()
+
+
+def test_partitions_deletes_buckets_and_compactions_show_the_rows_of_the_table(acid):
+    acid.sql(
+        "CREATE TABLE t (id BIGINT, v INT) PARTITIONED BY (p STRING) "
+        "CLUSTERED BY (id) INTO 3 BUCKETS"
+    )
+    assert rows(acid) == []
+    acid.sql("INSERT INTO t SELECT id, id, nullif(concat('p', id % 3), 'p2') FROM range(3000)")
+    acid.sql("UPDATE t SET v = -v WHERE id % 10 = 3")
+    acid.sql("DELETE FROM t WHERE id % 10 = 4")
+    assert rows(acid) == rows_of_table(acid)
+    acid.sql("ALTER TABLE t COMPACT 'minor' AND WAIT")
+    acid.sql("DELETE FROM t WHERE id % 10 = 5")
+    assert rows(acid) == rows_of_table(acid)
+    acid.sql("ALTER TABLE t PARTITION (p = 'p0') COMPACT 'major' AND WAIT")
+    acid.sql("ALTER TABLE t DROP PARTITION (p = 'p1')")
+    assert rows(acid) == rows_of_table(acid)
+
+
+def test_random_changes_in_and_after_transactions(acid):
+    acid.sql("CREATE TABLE t (id INT, v INT)")
+    chance = random.Random(9)
+    for turn in range(6):
+        acid.sql(f"INSERT INTO t VALUES ({turn}, 0), ({turn + 100}, 1)")
+        acid.sql(f"DELETE FROM t WHERE id = {chance.randrange(turn + 1)}")
+        with beside(acid, compactor="off") as other:
+            other.sql("BEGIN")
+            other.sql("INSERT INTO t VALUES (999, 9)")
+            assert rows(acid) == rows_of_table(acid)  # nothing of an open transaction
+            other.sql(chance.choice(["COMMIT", "ROLLBACK"]))
+        assert rows(acid) == rows_of_table(acid)
+
+
+def test_insert_only_tables(acid):
+    acid.sql(
+        "CREATE TABLE t (id INT, v STRING) PARTITIONED BY (p INT) "
+        "TBLPROPERTIES ('transactional_properties'='insert_only')"
+    )
+    acid.sql("INSERT INTO t VALUES (1, 'a', 1), (2, NULL, NULL)")
+    assert rows(acid) == rows_of_table(acid)
+    acid.sql("DROP TABLE t")
+    acid.sql(
+        "CREATE TABLE t (id INT) STORED AS PARQUET "
+        "TBLPROPERTIES ('transactional_properties'='insert_only')"
+    )
+    with pytest.raises(UnsupportedError, match=r"its files are parquet files. Use acid.table"):
+        rows(acid)
+
+
+def test_the_option_columns_chooses_them_in_its_order(acid):
+    acid.sql("CREATE TABLE t (a INT, b STRING, c CHAR(3)) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1, 'x', 'c', 5), (2, 'y', NULL, NULL)")
+    assert rows(acid, columns="p, C,a") == [(5, "c  ", 1), (None, None, 2)]
+
+
+def test_older_versions_times_and_snapshots(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    moment = dt.datetime.fromtimestamp(acid.metastore.now_ms() / 1000, dt.UTC).isoformat()
+    acid.sql("INSERT INTO t VALUES (2)")
+    acid.sql("DELETE FROM t WHERE id = 1")
+    assert rows(acid, version="1") == rows(acid, versionAsOf="1") == [(1,)]
+    assert rows(acid, version="2") == [(1,), (2,)]
+    assert rows(acid, timestamp=moment) == [(1,)]
+    assert (
+        rows(acid, snapshot="default.t:3:2:2:") == []
+    )  # 2 was open: neither of its rows, and 1 is deleted
+    with beside(acid, compactor="off") as other, other.transaction():
+        other.sql("INSERT INTO t VALUES (9)")
+        # A snapshot's text never shows what is not committed.
+        assert rows(acid, snapshot="default.t:99:99::") == rows(acid) == [(2,)]
+    with pytest.raises(VersionNotFoundError, match="the newest one is"):
+        rows(acid, version="99")
+    abort_leases(acid)
+    acid.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+    acid.clean()
+    with pytest.raises(SnapshotTooOldError, match="oldest version that can be read"):
+        rows(acid, version="1")
+
+
+def test_a_lease_keeps_the_files_of_a_planned_query(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    acid.sql("INSERT INTO t VALUES (2)")
+    reader = reader_of(acid)
+    splits = reader.partitions()
+    with beside(acid, compactor="off") as other:
+        other.sql("ALTER TABLE t COMPACT 'major' AND WAIT")
+        other.sql("INSERT OVERWRITE t VALUES (7)")
+        other.clean()
+    assert sorted(rows_of_splits(reader, splits)) == [(1,), (2,)]
+    assert rows(acid) == [(7,)]
+
+
+def test_queries_share_a_young_lease_that_is_open(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    rows(acid)
+    (lease,) = leases(acid)
+    rows(acid)
+    assert leases(acid) == [lease]
+    abort_leases(acid)
+    rows(acid)
+    assert len(leases(acid)) == 1 and leases(acid) != [lease]
+
+
+def test_a_table_that_changed_since_it_was_loaded_is_refused(acid):
+    acid.sql("CREATE TABLE t (id INT)")
+    reader = reader_of(acid)
+    acid.sql("ALTER TABLE t ADD COLUMNS (v INT)")
+    with pytest.raises(CatalogError, match="has other columns now than when it was loaded"):
+        reader.partitions()
+    acid.sql("DROP TABLE t")
+    with pytest.raises(CatalogError, match="There is no table 'default.t'"):
+        reader.partitions()
+
+
+def test_a_partition_that_is_dropped_while_files_are_listed_makes_a_new_plan(acid, monkeypatch):
+    from acidsql.streams.source import table_reader
+
+    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
+    acid.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
+    drops = ["ALTER TABLE t DROP PARTITION (p = 1)"]
+    plan_tasks = table_reader.plan_tasks
+
+    def plan_while_a_partition_goes(*arguments):
+        tasks = plan_tasks(*arguments)
+        while drops:
+            acid.sql(drops.pop())
+        return tasks
+
+    monkeypatch.setattr(table_reader, "plan_tasks", plan_while_a_partition_goes)
+    assert rows(acid) == [(2, 2)]
+
+
+def test_a_setting_of_the_process_names_the_warehouse(acid, monkeypatch):
+    acid.sql("CREATE TABLE t (id INT)")
+    with pytest.raises(SettingError, match="ACIDSQL_WAREHOUSE"):
+        pyspark_acidsql._open_metastore({})
+    monkeypatch.setenv("ACIDSQL_WAREHOUSE", acid.warehouse)
+    store = pyspark_acidsql._open_metastore({})
+    try:
+        assert [name.name for name in [store.find(batch_options({"table": "t"}).table).name]] == [
+            "t"
+        ]
+    finally:
+        store.close()
