@@ -7,6 +7,9 @@ import pytest
 from acidsql.storage.spark.session.data_source import register_data_source
 
 
+WAREHOUSE = {"warehouse": "/warehouse"}
+
+
 class Registry:
     """Notes the data sources that are registered by Spark's own method."""
 
@@ -36,15 +39,17 @@ class SparkSession:
 def test_sparks_own_method_registers_where_its_inside_is_another(failing):
     registry = Registry()
     spark = SparkSession(failing, registry)
-    register_data_source(spark)
-    register_data_source(spark)
+    register_data_source(spark, WAREHOUSE)
+    register_data_source(spark, WAREHOUSE)
     assert registry.sources == ["acidsql"]
+    register_data_source(spark, {"warehouse": "/other"})  # the newest session's
+    assert registry.sources == ["acidsql", "acidsql"]
 
 
 def test_a_spark_that_takes_no_source_is_no_error_and_is_asked_again():
     registry = Registry(RuntimeError("no Python"))
     spark = SparkSession(AttributeError("none"), registry)
-    register_data_source(spark)
+    register_data_source(spark, WAREHOUSE)
     registry.error = None
-    register_data_source(spark)
+    register_data_source(spark, WAREHOUSE)
     assert registry.sources == ["acidsql"]
