@@ -6,7 +6,6 @@ import pytest
 
 from acidsql.storage.spark.session.data_source import register_data_source
 
-
 WAREHOUSE = {"warehouse": "/warehouse"}
 
 
