@@ -212,3 +212,13 @@ def test_a_bucketed_table_s_file_under_a_wrong_name_is_left_as_it_is(acid):
     assert caught.value.condition == MISPLACED_EVENTS
     assert directories(acid) == before
     assert rows_with_ids(acid) == expected
+
+
+@pytest.mark.classic
+@pytest.mark.parametrize("breach", BREACHES)
+def test_the_format_acidsql_reads_such_files_as_queries_do(acid, breach):
+    create(acid)
+    expected = ordered(acid.table("t").collect())
+    BREACHES[breach][0](acid)
+    reader = acid.spark.read.format("acidsql").option("table", "t")
+    assert ordered(reader.load().collect()) == expected

@@ -1,8 +1,9 @@
 """The live rows of a table in Python tasks, for a reader that has no session.
 
 The driver lists the files of a snapshot, and divides them among tasks. A task gets files of insert
-events, each with the files of delete events of its bucket (I5). Of a file of moderate size the task
-decodes only the columns that are shown. All other files are read as those of a stream.
+events, each with the files of delete events of its bucket (I5); in a table without buckets, where
+Trino breaks this rule, with those of its partition. Of a file of moderate size the task decodes
+only the columns that are shown. All other files are read as those of a stream.
 """
 
 from __future__ import annotations
@@ -93,12 +94,15 @@ def plan_tasks(
     if shown.table.is_insert_only:
         reads = _plain_file_reads(shown.table, partitions, write_ids, txns)
     else:
-        reads = live_reads(shown.table, partitions, write_ids, txns)
+        reads = live_reads(
+            shown.table, partitions, write_ids, txns,
+            are_deletes_misplaced=not shown.table.bucket_columns,
+        )  # fmt: skip
     total = sum(read.size + _OPENING_BYTES for read in reads)
     task_bytes = min(_MOST_TASK_BYTES, max(_LEAST_TASK_BYTES, total // _TASKS))
     tasks: list[list[StreamRead]] = []
     bytes_left = 0
-    # Files of one bucket stay together, so that a task reads their delete events once.
+    # Files with the same delete events stay together, so that a task reads these once.
     for read in sorted(reads, key=lambda read: [delete.file for delete in read.deletes]):
         read_bytes = read.size + _OPENING_BYTES
         if not tasks or bytes_left < read_bytes:

@@ -139,9 +139,18 @@ def _shown_type(kind: str) -> str:
 
 
 def live_reads(
-    table: Table, partitions: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
+    table: Table,
+    partitions: Sequence[str],
+    write_ids: ValidWriteIdList,
+    txns: ValidTxnList,
+    *,
+    are_deletes_misplaced: bool = False,
 ) -> list[StreamRead]:
     """List the files of a snapshot, and return one read for each, of its live rows.
+
+    ``are_deletes_misplaced``: delete events may be in a file of another bucket than their rows, as
+    Trino writes them for tables without buckets. Then each read has all files of delete events of
+    its partition.
 
     Raises:
         SnapshotTooOldError: A directory is gone.
@@ -149,7 +158,11 @@ def live_reads(
     fs = filesystem_for(table.location)
     with naming_missing(table.location):
         listings = list_table(fs, table.location, partitions, write_ids, txns, history_is_kept=True)
-    return [read for listing in listings for read in _stream_reads(listing, write_ids, Shows.LIVE)]
+    reads = [read for listing in listings for read in _stream_reads(listing, write_ids, Shows.LIVE)]
+    if not are_deletes_misplaced:
+        return reads
+    deletes = {listing.partition: tuple(plan_deletes(listing, write_ids)) for listing in listings}
+    return [replace(read, deletes=deletes[read.read.partition]) for read in reads]
 
 
 def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[StreamRead]:
