@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from acidsql.acid.constraints import Constraint
@@ -201,6 +201,12 @@ class Table:
             and self.bucketing_version == other_table.bucketing_version
             and self.is_insert_only == other_table.is_insert_only
         )
+
+    def directory_names(self, partitions: Iterable[Partition]) -> list[str]:
+        """Return the directories of partitions below the table's, like ``p1=a/p2=1``, in their
+        order."""
+        prefix = f"{self.location}/"
+        return [partition.location.removeprefix(prefix) for partition in partitions]
 
     @property
     def all_columns(self) -> tuple[Column, ...]:

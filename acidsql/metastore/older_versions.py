@@ -11,9 +11,20 @@ from datetime import UTC, datetime
 
 from acidsql.acid.table import TableName
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import VersionNotFoundError
+from acidsql.errors import SnapshotTooOldError, UnsupportedError, VersionNotFoundError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.versions import Version
+
+
+def require_versions(metastore: Metastore, subject: object) -> None:
+    """Raise UnsupportedError if the metastore does not keep versions. ``subject``: the table, or
+    words for several tables, for the message."""
+    if not metastore.abilities.keeps_versions:
+        raise UnsupportedError(
+            f"An older version of {subject} could lack rows, because this metastore does not note "
+            "which files were deleted. Time travel needs acidsql's own metastore.",
+            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
+        )
 
 
 def commit_number_at(metastore: Metastore, time_ms: int) -> int:
@@ -165,6 +176,29 @@ def oldest_version_after_loss(
     # After the oldest version: so what is noted by now was decided by now.
     now = store.valid_write_ids(store.valid_txns(), [table])[table]
     return None if is_kept(shown, oldest, now) else oldest
+
+
+def require_files_kept(store: Metastore, table: TableName, shown: ValidWriteIdList) -> None:
+    """Check that no file of a version was deleted before the files were listed. ``shown``: the
+    write ids that the version shows.
+
+    Call this after files were listed: the cleaner notes the loss of a version before it deletes
+    files.
+
+    Raises:
+        SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
+    """
+    if (oldest := oldest_version_after_loss(store, table, shown)) is None:
+        return
+    needed = shown.complete_up_to
+    raise SnapshotTooOldError(
+        f"Version {needed} of {table} is gone: the cleaner has deleted files of it "
+        f"after a compaction, a partition was dropped, or the table was replaced. The oldest "
+        f"version that can be read is {oldest}. A greater acidsql.history.retention or "
+        "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
+        "compaction has replaced.",
+        table=table, version=needed, oldest=oldest,
+    )  # fmt: skip
 
 
 def is_kept(shown: ValidWriteIdList, oldest: int, now: ValidWriteIdList) -> bool:

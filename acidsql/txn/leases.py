@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
-_PARTS = 10  # a lease serves new snapshots for 1/10 of its time, so each has at least 9/10 left
+PARTS = 10  # a lease serves new snapshots for 1/10 of its time, so each has at least 9/10 left
 
 
 class LeaseTxn(Protocol):
@@ -85,7 +85,7 @@ class Leases:
 
     def _has_served(self, since: float, now: float) -> bool:
         """Whether a lease from the time ``since`` has served a tenth of the time-out."""
-        return now - since >= self.timeout_ms / 1000 / _PARTS
+        return now - since >= self.timeout_ms / 1000 / PARTS
 
     def end_old(self) -> None:
         """End the leases that are older than the time-out, whether or not somebody still reads

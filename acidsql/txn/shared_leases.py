@@ -14,9 +14,8 @@ from acidsql.acid.table import TableName
 from acidsql.errors import TxnError
 from acidsql.metastore.interface import Metastore, TxnInfo, TxnState, TxnType
 from acidsql.settings import Settings
+from acidsql.txn.leases import PARTS
 from acidsql.txn.snapshot import Snapshot, snapshot_of
-
-_PARTS = 10  # a lease serves new snapshots for 1/10 of its time, so each has at least 9/10 left
 
 
 def snapshot_under_shared_lease(
@@ -39,9 +38,10 @@ def snapshot_under_shared_lease(
     """
     user, host = getpass.getuser(), socket.gethostname()
     timeout_ms = store.abilities.txn_timeout_ms or settings.lease_timeout_ms
-    oldest_ms = store.now_ms() - timeout_ms // _PARTS
+    oldest_ms = store.now_ms() - timeout_ms // PARTS
 
     def is_young(txn: TxnInfo) -> bool:
+        """Whether a transaction is an open lease of such readers that may serve one more."""
         is_shared = (txn.user, txn.host, txn.agent_info) == (user, host, agent_info)
         return is_shared and txn.state is TxnState.OPEN and txn.started_ms > oldest_ms
 

@@ -96,8 +96,7 @@ class SnapshotCatalog:
     def partition_names(self, table: Table) -> list[str]:
         """Return the partitions of a table that the snapshot sees, by their directories below the
         table's, like ``p1=a/p2=1``."""
-        prefix = f"{table.location}/"
-        return [partition.location.removeprefix(prefix) for partition in self.partitions(table)]
+        return table.directory_names(self.partitions(table))
 
     def partitions_dropped_by_others(self, table: Table) -> dict[str, CatalogChange]:
         """Return the partitions that others have dropped since the snapshot: name, like

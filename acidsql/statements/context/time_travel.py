@@ -15,17 +15,11 @@ from pyspark.sql import SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import (
-    AnalysisError,
-    SettingError,
-    SnapshotTooOldError,
-    UnsupportedError,
-    VersionNotFoundError,
-)
+from acidsql.errors import AnalysisError, SettingError, VersionNotFoundError
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.older_versions import (
     commit_number_at,
-    oldest_version_after_loss,
+    require_versions,
     write_ids_at_commit,
     write_ids_at_version,
 )
@@ -203,46 +197,11 @@ class TimeTravel:
         valid_txns = snapshot.valid_txns.hide(own_txns)
         return self._metastore.valid_write_ids(valid_txns, [table.name])[table.name]
 
-    def require_files_kept(self, table: Table, shown_write_ids: ValidWriteIdList) -> None:
-        """Check that no file of a version was deleted before the files were listed.
-        ``shown_write_ids``: the write ids that the version shows.
-
-        Call this method after files were listed: the cleaner notes the loss of a version before it
-        deletes files.
-
-        Raises:
-            SnapshotTooOldError: ACID_NOT_ENOUGH_HISTORY: the files are gone.
-        """
-        if (
-            oldest := oldest_version_after_loss(self._metastore, table.name, shown_write_ids)
-        ) is None:
-            return
-        needed = shown_write_ids.complete_up_to
-        raise SnapshotTooOldError(
-            f"Version {needed} of {table.name} is gone: the cleaner has deleted files of it "
-            f"after a compaction, a partition was dropped, or the table was replaced. The oldest "
-            f"version that can be read is {oldest}. A greater acidsql.history.retention or "
-            "acidsql.history.max.ratio, set before the cleaner runs, keeps versions that a "
-            "compaction has replaced.",
-            table=table.name, version=needed, oldest=oldest,
-        )  # fmt: skip
-
 
 def _milliseconds(moment: datetime) -> int:
     """Return a time in milliseconds since the epoch. A time without a zone is in this process's
     zone."""
     return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-
-
-def require_versions(metastore: Metastore, subject: object) -> None:
-    """Raise UnsupportedError if the metastore does not keep versions. ``subject``: the table, or
-    words for several tables, for the message."""
-    if not metastore.abilities.keeps_versions:
-        raise UnsupportedError(
-            f"An older version of {subject} could lack rows, because this metastore does not note "
-            "which files were deleted. Time travel needs acidsql's own metastore.",
-            condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-        )
 
 
 def _time_error(message: str, span: Span, statement_text: StatementText) -> AnalysisError:

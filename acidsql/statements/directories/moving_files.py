@@ -227,8 +227,7 @@ def _partition_names(table: Table, partitions: Sequence[Partition]) -> list[str]
     unpartitioned table."""
     if not table.partition_columns:
         return [""]
-    prefix = f"{table.location}/"
-    return [partition.location.removeprefix(prefix) for partition in partitions]
+    return table.directory_names(partitions)
 
 
 def _move_refusal(table: Table, reason: str, advice: str) -> UnsupportedError:

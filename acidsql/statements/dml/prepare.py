@@ -6,6 +6,7 @@ from acidsql.acid import cdc
 from acidsql.acid.table import Table
 from acidsql.errors import AcidSqlError, AnalysisError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
+from acidsql.metastore.older_versions import require_versions
 from acidsql.plan.analysis import lower
 from acidsql.plan.cdc.queries import plan_auto_cdc
 from acidsql.plan.rewrite import PreparedStatement, plan_dml
@@ -25,7 +26,7 @@ from acidsql.statements.context.statement_text import (
     is_case_sensitive,
     new_statement_text,
 )
-from acidsql.statements.context.time_travel import TimeTravel, require_versions
+from acidsql.statements.context.time_travel import TimeTravel
 from acidsql.statements.ddl.tables import TableStatements
 from acidsql.statements.queries.filler import Filler
 

@@ -16,12 +16,13 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import VersionNotFoundError
+from acidsql.metastore.older_versions import require_files_kept, require_versions
 from acidsql.metastore.versions import Version
 from acidsql.plan.undo import need_row_ids
 from acidsql.sql.queries.table_changes import TableChanges
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import StatementText
-from acidsql.statements.context.time_travel import PointInTime, TimeTravel, require_versions
+from acidsql.statements.context.time_travel import PointInTime, TimeTravel
 from acidsql.statements.queries.table_rows import check_after_block
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
@@ -269,7 +270,7 @@ class ChangeFeed:
 
         def check_unchanged() -> None:
             self._catalog.require_unchanged(table, partition_names, snapshot, dropped_partitions)
-            self._travel.require_files_kept(table, new_write_ids.before)
+            require_files_kept(self._metastore, table.name, new_write_ids.before)
 
         with check_after_block(check_unchanged):
             read_changes = keyed_changes if is_keyed else changes

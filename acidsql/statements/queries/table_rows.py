@@ -21,6 +21,7 @@ from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import TxnState
+from acidsql.metastore.older_versions import require_files_kept
 from acidsql.plan.standins.query import StandIn
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import StatementText
@@ -108,7 +109,7 @@ class TableRows:
         def check_unchanged() -> None:
             self._catalog.require_unchanged(table, partition_names, snapshot, dropped_partitions)
             if is_old:
-                self.travel.require_files_kept(table, write_ids)
+                require_files_kept(self._metastore, table.name, write_ids)
 
         def is_kept() -> bool:
             return is_old or self._is_kept(snapshot)
@@ -156,7 +157,7 @@ class TableRows:
             plain=table.is_insert_only, history_is_kept=True,
         )  # fmt: skip
         if is_old:
-            self.travel.require_files_kept(table, write_ids)
+            require_files_kept(self._metastore, table.name, write_ids)
         return listings, write_ids
 
     def inventory(self, table: Table, snapshot: Snapshot) -> list[FoundFile]:

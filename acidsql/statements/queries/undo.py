@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidWriteIdList
 from acidsql.errors import TxnError
-from acidsql.metastore.older_versions import state_write_ids
+from acidsql.metastore.older_versions import require_versions, state_write_ids
 from acidsql.plan.standins.changes_to_undo import ChangesOfVersion, ChangesSince, ChangesToUndo
 from acidsql.statements.context.family import Context
-from acidsql.statements.context.time_travel import PointInTime, TimeTravel, require_versions
+from acidsql.statements.context.time_travel import PointInTime, TimeTravel
 from acidsql.statements.queries.changes import ChangeFeed
 from acidsql.statements.queries.reverted import refuse_reverted
 from acidsql.statements.queries.skipped_conflicts import exclude_conflicts, unknown_twin_reason

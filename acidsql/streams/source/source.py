@@ -40,6 +40,7 @@ from acidsql.storage.folding.stream_reads import (
 )
 from acidsql.storage.reading.change_columns import change_keys, refuse_reserved_names
 from acidsql.storage.reading.changes import ChangesRequest
+from acidsql.streams.source.catalog import missing_table_error, partition_names
 from acidsql.streams.source.read_limits import (
     SupportsTriggerAvailableNow,
     default_limit,
@@ -47,7 +48,6 @@ from acidsql.streams.source.read_limits import (
     limited_end,
 )
 from acidsql.streams.source.source_options import LATEST, source_options
-from acidsql.suggestions import names_question
 
 _NOTHING = ValidWriteIdList(-1)  # not even the rows of a converted table, which have 0
 
@@ -208,7 +208,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return what to read between two snapshots; ``before`` None: the live rows of ``after``.
         If files were deleted, raise SnapshotTooOldError or, with failOnDataLoss=false, read what
         the live rows of ``current`` still have of it."""
-        directories = self._partition_names()
+        directories = partition_names(self._metastore, self.table)
         try:
             if before is None:
                 reads = live_reads(self.table, directories, after, txns)
@@ -227,15 +227,6 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             new = NewWriteIds(before or _NOTHING, after)
             shows = Shows.LIVE if before is None else Shows.NEW
             return [replace(read, new=new, shows=shows) for read in live]
-
-    def _partition_names(self) -> list[str]:
-        """Return the names of the table's partitions, like ``p1=a/p2=1``; [""] for an unpartitioned
-        table."""
-        if not self.table.partition_columns:
-            return [""]
-        prefix = f"{self.table.location}/"
-        partitions = self._metastore.partitions(self._name)
-        return [partition.location.removeprefix(prefix) for partition in partitions]
 
     def _require_history(self, shown: ValidWriteIdList) -> None:
         """Raise SnapshotTooOldError if files that came after a snapshot, or that it shows, were
@@ -275,8 +266,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             )
         table = acid_table(self._metastore.find(self._name))
         if table is None:
-            hint = names_question(self._name.name, self._metastore.tables(self._name.database))
-            raise CatalogError(f"There is no table '{self._name}'.{hint}", relationName=self._name)
+            raise missing_table_error(self._metastore, self._name)
         if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
             raise _source_changed_error(
                 f"{self._name} has other columns now than when the stream began: {now} instead of "

@@ -19,12 +19,13 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from acidsql.acid.table import Column, Table
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import CatalogError, SnapshotTooOldError, UnsupportedError
+from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Metastore
 from acidsql.metastore.older_versions import (
     commit_number_at,
-    oldest_version_after_loss,
+    require_files_kept,
+    require_versions,
     write_ids_at_commit,
     write_ids_at_version,
 )
@@ -32,6 +33,7 @@ from acidsql.settings import Settings
 from acidsql.storage.folding.live_rows import LiveRows, live_rows, plan_tasks
 from acidsql.storage.folding.stream_reads import StreamRead, shown_ddl
 from acidsql.streams.source.batch_options import BatchOptions
+from acidsql.streams.source.catalog import missing_table_error, partition_names
 from acidsql.suggestions import names_question
 from acidsql.txn import Snapshot
 from acidsql.txn.shared_leases import snapshot_under_shared_lease
@@ -100,7 +102,8 @@ class TableReader(DataSourceReader):
     def _plan(self, store: Metastore) -> list[InputPartition] | None:
         """Return the tasks; None if the table was changed in the catalog meanwhile."""
         table = self._require_table(store)
-        if self.ddl is not None and (now := shown_ddl(self._shown(table).columns)) != self.ddl:
+        shown = self._shown(table)
+        if self.ddl is not None and (now := shown_ddl(shown.columns)) != self.ddl:
             raise CatalogError(
                 f"{table.name} has other columns now than when it was loaded: {now} instead of "
                 f"{self.ddl}. Load it again."
@@ -108,12 +111,11 @@ class TableReader(DataSourceReader):
         settings = Settings.of({})
         snapshot = snapshot_under_shared_lease(store, settings, table.name, _AGENT_INFO)
         write_ids, is_old = self._shown_write_ids(store, table, snapshot)
-        partitions = _partition_names(store, table)
-        shown = self._shown(table)
+        partitions = partition_names(store, table)
         tasks = plan_tasks(shown, partitions, write_ids, snapshot.valid_txns)
         if is_old:
-            _require_files_kept(store, table, write_ids)
-        if self._require_table(store) != table or _partition_names(store, table) != partitions:
+            require_files_kept(store, table.name, write_ids)
+        if self._require_table(store) != table or partition_names(store, table) != partitions:
             return None
         return [Split(shown, reads) for reads in tasks]
 
@@ -123,8 +125,7 @@ class TableReader(DataSourceReader):
         name = self._options.table
         entry = store.find(name)
         if entry is None:
-            hint = names_question(name.name, store.tables(name.database))
-            raise CatalogError(f"There is no table '{name}'.{hint}", relationName=name)
+            raise missing_table_error(store, name)
         if (table := acid_table(entry)) is None:
             raise UnsupportedError(
                 f"spark.read.format('acidsql') reads ACID tables, and {name} is none. Use "
@@ -154,12 +155,7 @@ class TableReader(DataSourceReader):
         moments = (options.version, options.timestamp_ms, options.write_ids)
         if all(moment is None for moment in moments):
             return visible, False
-        if not store.abilities.keeps_versions:
-            raise UnsupportedError(
-                f"An older version of {table.name} could lack rows, because this metastore does "
-                "not note which files were deleted. Time travel needs acidsql's own metastore.",
-                condition="UNSUPPORTED_FEATURE.TIME_TRAVEL",
-            )
+        require_versions(store, table.name)
         if (write_ids := options.write_ids) is not None:
             hidden = {number for number in write_ids.exceptions if visible.is_valid(number)}
             return visible.up_to(write_ids.high_water_mark).without_ids(hidden), True
@@ -170,24 +166,3 @@ class TableReader(DataSourceReader):
         versions = store.versions(table.name)
         commit = commit_number_at(store, options.timestamp_ms)
         return write_ids_at_commit(table.name, visible, versions, commit), True
-
-
-def _partition_names(store: Metastore, table: Table) -> list[str]:
-    """Return the names of the table's partitions, like ``p1=a/p2=1``; [""] for an unpartitioned
-    table."""
-    if not table.partition_columns:
-        return [""]
-    prefix = f"{table.location}/"
-    return [part.location.removeprefix(prefix) for part in store.partitions(table.name)]
-
-
-def _require_files_kept(store: Metastore, table: Table, shown: ValidWriteIdList) -> None:
-    """Raise SnapshotTooOldError if files of an older version were deleted. Call this after files
-    were listed: the cleaner notes the loss of a version before it deletes files."""
-    if (oldest := oldest_version_after_loss(store, table.name, shown)) is None:
-        return
-    raise SnapshotTooOldError(
-        f"Version {shown.complete_up_to} of {table.name} is gone: the cleaner has deleted files of "
-        f"it. The oldest version that can be read is {oldest}.",
-        table=table.name, version=shown.complete_up_to, oldest=oldest,
-    )  # fmt: skip
