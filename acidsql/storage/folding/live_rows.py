@@ -9,9 +9,8 @@ only the columns that are shown. All other files are read as those of a stream.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import pyarrow as pa
 
@@ -26,9 +25,7 @@ from acidsql.storage.folding.stream_reads import (
     Shows,
     StreamRead,
     live_reads,
-    partition_texts,
-    shown_partition_values,
-    shown_values,
+    shown_batch,
     stream_events,
     unshown_type,
 )
@@ -38,7 +35,7 @@ from acidsql.storage.reading.events.deletion_vectors import (
 )
 from acidsql.storage.reading.events.event_reader import FileRead, plain_reads
 from acidsql.storage.reading.events.point_search import Search, column_name, search_file
-from acidsql.storage.tables.listing import list_table
+from acidsql.storage.tables.listing import list_table, plain_files_by_partition
 
 # A larger file is decoded in batches, with all of its columns: its chosen columns together might
 # need too much memory.
@@ -122,16 +119,8 @@ def _plain_file_reads(
         listings = list_table(
             fs, table.location, directories, write_ids, txns, plain=True, history_is_kept=True
         )
-    sizes_by_partition: dict[str, dict[str, int]] = {}
-    for listing in listings:
-        sizes = sizes_by_partition.setdefault(listing.partition, {})
-        for group in listing.originals:
-            sizes.update(zip(group.paths, group.sizes, strict=True))
-    return [
-        StreamRead(read, (), Shows.LIVE, size=sizes[read.file])
-        for partition, sizes in sizes_by_partition.items()
-        for read in plain_reads({partition: list(sizes)}, sizes)
-    ]
+    files, sizes = plain_files_by_partition(listings)
+    return [StreamRead(read, (), Shows.LIVE, size=read.size) for read in plain_reads(files, sizes)]
 
 
 def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.RecordBatch]:
@@ -170,39 +159,20 @@ def _search(
     tables = search_file(0, read.read, target)
     if tables is None:
         return None
-    partition = read.read.partition
     return (
-        _shown_batch(shown, {i: batch.column(column_name(i)) for i in ordinals}, partition, batch)
+        shown_batch(
+            shown.table, shown.columns, {i: batch.column(column_name(i)) for i in ordinals},
+            read.read.partition, batch.num_rows,
+        )
         for stripe in tables
         for batch in stripe.to_batches(max_chunksize=_BATCH_ROWS)
         if batch.num_rows
-    )
+    )  # fmt: skip
 
 
 def _rows_of_stream(shown: LiveRows, read: StreamRead) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of a file, of which all columns are decoded."""
-    ordinals = shown.ordinals
     for batch, _ in stream_events(read, shown.table):
-        values = {i: batch.column(FIRST_COLUMN + i) for i in ordinals}
-        yield _shown_batch(shown, values, read.read.partition, batch)
-
-
-def _shown_batch(
-    shown: LiveRows, values: Mapping[int, pa.Array], partition: str, batch: pa.RecordBatch
-) -> pa.RecordBatch:
-    """Return a batch with the shown columns. ``values``: the stored values of data columns, by
-    their places. ``batch``: the rows, whose number counts.
-    """
-    table = shown.table
-    texts = dict(
-        zip((c.name for c in table.partition_columns), partition_texts(partition), strict=True)
-    )
-    places = {column.name: i for i, column in enumerate(table.columns)}
-    arrays = [
-        shown_values(column, values[places[column.name]])
-        if column.name in places
-        else pa.repeat(shown_partition_values(column, [texts[column.name]])[0], batch.num_rows)
-        for column in shown.columns
-    ]
-    names = [column.name for column in shown.columns]
-    return cast(pa.RecordBatch, pa.RecordBatch.from_arrays(arrays, names=names))
+        values = dict(enumerate(batch.columns[FIRST_COLUMN:]))
+        partition = read.read.partition
+        yield shown_batch(shown.table, shown.columns, values, partition, batch.num_rows)

@@ -6,7 +6,7 @@ A task knows neither a session nor a metastore, only the file and the delete eve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -40,7 +40,7 @@ from acidsql.storage.reading.events.event_reader import (
 from acidsql.storage.tables.listing import Listing, list_table
 
 FIRST_COLUMN = 4  # behind the row id and the partition
-PARTITION_TYPES = {
+_PARTITION_TYPES = {
     "string": pa.string(), "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(),
     "bigint": pa.int64(), "date": pa.date32(),
 }  # fmt: skip
@@ -117,7 +117,7 @@ def unshown_type(columns: Sequence[Column], table: Table) -> str | None:
     """
     for column in columns:
         if column in table.partition_columns:
-            if column.type not in PARTITION_TYPES:
+            if column.type not in _PARTITION_TYPES:
                 return f"its partition column {column.name} has the type {column.type}"
         elif not column.type.startswith("char") and parse_type(column.type).holds("char"):
             return f"its column {column.name} has a CHAR inside"
@@ -321,45 +321,51 @@ def _among_new(numbers: Int64s, new: NewWriteIds) -> npt.NDArray[np.bool_]:
 
 
 def to_shown_columns(batch: pa.RecordBatch, table: Table, partition: str) -> pa.RecordBatch:
-    """Return the table's columns, under their names, as a stream shows them, from rows that
-    ``read_for_query`` gives; the row id and the directory before them are dropped. The partition
-    columns follow, each with the value that the name of the directory ``partition`` has.
+    """Return the table's columns as ``shown_batch`` does, from rows that ``read_for_query`` gives;
+    the row id and the directory before them are dropped. ``partition``: the rows' directory.
     """
-    stored_values = batch.columns[FIRST_COLUMN:]
+    values = dict(enumerate(batch.columns[FIRST_COLUMN:]))
+    return shown_batch(table, table.all_columns, values, partition, batch.num_rows)
+
+
+def shown_batch(
+    table: Table,
+    columns: Sequence[Column],
+    stored_values: Mapping[int, pa.Array],
+    partition: str,
+    row_count: int,
+) -> pa.RecordBatch:
+    """Return columns of a table, under their names, as Python tasks show them: the values of a CHAR
+    are padded with blanks, and a partition column has the value that the directory's name has.
+
+    Args:
+        table: The table.
+        columns: Those of its columns that are shown, in this order.
+        stored_values: The values of data columns, by their places; it may have others, too.
+        partition: The directory of the rows.
+        row_count: How many rows there are.
+    """
+    places = {column.name: i for i, column in enumerate(table.columns)}
+    pairs = parse_partition_name(partition) if partition else ()
+    names = (column.name for column in table.partition_columns)
+    texts = dict(zip(names, (text for _, text in pairs), strict=True))
     arrays = [
-        shown_values(column, values)
-        for column, values in zip(table.columns, stored_values, strict=True)
+        _shown_values(column, stored_values[places[column.name]])
+        if column.name in places
+        else pa.repeat(_shown_partition_value(column, texts[column.name]), row_count)
+        for column in columns
     ]
-    texts = partition_texts(partition)
-    for column, text in zip(table.partition_columns, texts, strict=True):
-        (value,) = shown_partition_values(column, [text])
-        arrays.append(pa.repeat(value, batch.num_rows))
-    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in table.all_columns])
+    return pa.RecordBatch.from_arrays(arrays, names=[column.name for column in columns])
 
 
-def shown_values(column: Column, values: pa.Array) -> pa.Array:
-    """Return the stored values of a column as Python tasks show them: those of a CHAR are padded
-    with blanks.
-    """
+def _shown_values(column: Column, values: pa.Array) -> pa.Array:
     if not column.type.startswith("char"):
         return values
     return pc.utf8_rpad(values, int(parse_type(column.type).parameters[0]), " ")
 
 
-def partition_texts(partition: str) -> list[str | None]:
-    """Return the values' texts in the name of a partition's directory, in the order of the
-    partition columns; None stands for NULL. "", the directory of a table without partitions, has
-    none.
-    """
-    return [text for _, text in parse_partition_name(partition)] if partition else []
-
-
-def shown_partition_values(column: Column, texts: Sequence[str | None]) -> pa.Array:
-    """Return the values of a partition column, whose type is one of PARTITION_TYPES, from the texts
-    in the names of directories.
-    """
-    shown_as = PARTITION_TYPES[column.type]
+def _shown_partition_value(column: Column, text: str | None) -> pa.Scalar:
+    """Return a partition column's value from the text in the directory's name; None is NULL."""
+    shown_as = _PARTITION_TYPES[column.type]
     stored_as = pa.int32() if column.type == "date" else shown_as
-    return pa.array([partition_value(text, column.type) for text in texts], stored_as).cast(
-        shown_as
-    )
+    return pa.scalar(partition_value(text, column.type), stored_as).cast(shown_as)

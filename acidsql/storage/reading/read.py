@@ -28,7 +28,7 @@ from acidsql.storage.reading.pruning.partition_columns import matching_partition
 from acidsql.storage.reading.scan import Scan, scan
 from acidsql.storage.spark.session.jvm import composed_text_conf
 from acidsql.storage.spark.session.store_conf import hand_over_store_settings
-from acidsql.storage.tables.listing import Listing, list_table
+from acidsql.storage.tables.listing import Listing, list_table, plain_files_by_partition
 from acidsql.storage.tables.orc_schema import columns_of
 from acidsql.storage.tables.parquet import columns_of_parquet
 
@@ -122,7 +122,7 @@ def read_rows(spark: SparkSession, snapshot: TableSnapshot, needed: NeededRows) 
     listings = snapshot.list_directories(directories)
     with naming_missing(table.location):
         if table.is_insert_only:
-            files, sizes = _plain_files(listings)
+            files, sizes = plain_files_by_partition(listings)
             plain_files = PlainFiles(table, files, table.file_format, sizes if is_fast else {})
             return read_inserts_only(spark, plain_files, needed.virtual)
         request = Scan(
@@ -210,7 +210,7 @@ def read(
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     listings = list_table(fs, path, partitions, write_ids, txns, plain=insert_only)
     if insert_only:
-        files, sizes = _plain_files(listings)
+        files, sizes = plain_files_by_partition(listings)
         columns = _schema_columns(schema or _newest_plain_columns(files, path, file_format))
         table = Table(TableName("", path), path, columns, partition_columns)
         plain_files = PlainFiles(table, files, file_format, sizes, any_writer=True)
@@ -220,20 +220,6 @@ def read(
     table = Table(TableName("", path), path, columns, partition_columns)
     with composed_text_conf(spark), naming_missing(path):
         return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
-
-
-def _plain_files(listings: Sequence[Listing]) -> tuple[dict[str, list[str]], dict[str, int]]:
-    """Return the visible files of an insert-only table by partition directory, with an empty list
-    for a partition without files, and their sizes by path.
-    """
-    files: dict[str, list[str]] = {}
-    sizes: dict[str, int] = {}
-    for listing in listings:
-        partition_files = files.setdefault(listing.partition, [])
-        for group in listing.originals:
-            partition_files += group.paths
-            sizes.update(zip(group.paths, group.sizes, strict=True))
-    return files, sizes
 
 
 def _all_write_ids() -> ValidWriteIdList:

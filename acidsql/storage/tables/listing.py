@@ -397,3 +397,19 @@ def _all_visible(directory: AcidDirectory, write_ids: ValidWriteIdList) -> bool:
     first = 1 if directory.kind is DirectoryKind.BASE else directory.min_write_id
     last = directory.max_write_id
     return last <= 0 or write_ids.range_validity(first, last) is Range.ALL
+
+
+def plain_files_by_partition(
+    listings: Sequence[Listing],
+) -> tuple[dict[str, list[str]], dict[str, int]]:
+    """Return the visible files of an insert-only table by partition directory, with an empty list
+    for a partition without files, and their sizes by path.
+    """
+    files: dict[str, list[str]] = {}
+    sizes: dict[str, int] = {}
+    for listing in listings:
+        partition_files = files.setdefault(listing.partition, [])
+        for group in listing.originals:
+            partition_files += group.paths
+            sizes.update(zip(group.paths, group.sizes, strict=True))
+    return files, sizes
