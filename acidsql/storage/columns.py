@@ -14,6 +14,13 @@ from collections.abc import Iterable
 from acidsql.acid.values.types import HiveType, parse_type, spark_ddl
 
 
+def string_literal(value: object) -> str:
+    """Return a value's text as a string literal of acidsql's own SQL, or of Spark's DDL: in single
+    quotes, with escapes by backslashes. ``literal`` is for expressions that Spark evaluates."""
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 def quote(name: str) -> str:
     """Return a name as an identifier in Spark's SQL. The name may have any characters."""
     return "`" + name.replace("`", "``") + "`"

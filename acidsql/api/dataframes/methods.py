@@ -26,7 +26,8 @@ from acidsql.plan.analysis.lower import hive_type
 from acidsql.plan.rows.evolution import storable_type
 from acidsql.sql.text.given_names import column_names
 from acidsql.sql.text.tokens import split_statements
-from acidsql.storage.columns import quote
+from acidsql.statements.show.described import tblproperties_clause
+from acidsql.storage.columns import quote, string_literal
 from acidsql.storage.spark.columns.column_sql import column_sql
 from acidsql.storage.spark.given_rows import Rows, to_frame
 from acidsql.suggestions import names_sentence
@@ -259,17 +260,7 @@ def _layout_clauses(
         if clustered_by
         else ""
     )
-    pairs = ", ".join(
-        f"{string_literal(key)} = {string_literal(value)}" for key, value in properties.items()
-    )
-    return f"{text} TBLPROPERTIES ({pairs})" if pairs else text
-
-
-def string_literal(text: str) -> str:
-    """Return a text as a string literal in acidsql's own SQL: in single quotes, with escapes by
-    backslashes."""
-    escaped = str(text).replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return f"{text} {tblproperties_clause(properties)}" if properties else text
 
 
 def _schema_fields(schema: T.StructType | str) -> list[T.StructField]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql import DataFrame
 
 from acidsql.api.dataframes.merge import SOURCE
-from acidsql.api.dataframes.methods import string_literal
 from acidsql.api.dataframes.text import name_list
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.sql.text.given_names import table_parts
+from acidsql.statements.show.described import tblproperties_clause
 from acidsql.storage.columns import quoted_path
 
 if TYPE_CHECKING:
@@ -74,9 +74,5 @@ class NewTable:
                 text += f" SORTED BY ({name_list(self.sort_columns, 'sortBy(…)')})"
             text += f" INTO {self.buckets} BUCKETS"
         if self.properties:
-            pairs = ", ".join(
-                f"{string_literal(key)} = {string_literal(value)}"
-                for key, value in self.properties.items()
-            )
-            text += f" TBLPROPERTIES ({pairs})"
+            text += f" {tblproperties_clause(self.properties)}"
         return text

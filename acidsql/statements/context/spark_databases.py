@@ -17,7 +17,7 @@ from acidsql.metastore.catalog import all_tables
 from acidsql.metastore.foreign import acid_table
 from acidsql.metastore.interface import Database, Metastore
 from acidsql.sql.parsed.statements import Name
-from acidsql.storage.columns import quote
+from acidsql.storage.columns import quote, string_literal
 from acidsql.storage.spark.session import jvm
 
 _WAREHOUSE = "spark.sql.warehouse.dir"
@@ -86,12 +86,10 @@ class SparkDatabases:
         """
         if self.exists(database.name):
             return
-        comment = (
-            "" if database.comment is None else f" COMMENT {_string_literal(database.comment)}"
-        )
+        comment = "" if database.comment is None else f" COMMENT {string_literal(database.comment)}"
         self._spark.sql(
             f"CREATE DATABASE IF NOT EXISTS {jvm.OWN_CATALOG}.{quote(database.name)}{comment} "
-            f"LOCATION {_string_literal(self._default_location(database.name))}"
+            f"LOCATION {string_literal(self._default_location(database.name))}"
         )
 
     def find_and_share(self, name: Name) -> Database | None:
@@ -174,11 +172,6 @@ class SparkDatabases:
             if table_name.database != name
         )
         return [table for table in tables if table is not None]
-
-
-def _string_literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def _not_empty_error(name: str, message: str) -> CatalogError:

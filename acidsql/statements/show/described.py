@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from acidsql.acid.constraints import Constraint, ConstraintKind
 from acidsql.acid.table import TRANSACTIONAL, Column, SortColumn, Table, ViewText
 from acidsql.plan.standins.view_text import users_properties
-from acidsql.storage.columns import quote, quoted_path
+from acidsql.storage.columns import quote, quoted_path, string_literal
 
 
 def create_statement(table: Table) -> str:
@@ -26,7 +26,7 @@ def create_statement(table: Table) -> str:
     kind = "TABLE" if table.name.session_txn_id is None else "TEMPORARY TABLE"
     lines = [f"CREATE {kind} {_quoted_name(table)} (\n  {columns})"]
     if table.comment:
-        lines.append(f"COMMENT {_string_literal(table.comment)}")
+        lines.append(f"COMMENT {string_literal(table.comment)}")
     if table.partition_columns:
         names = ", ".join(_column_sql(column, table) for column in table.partition_columns)
         lines.append(f"PARTITIONED BY ({names})")
@@ -36,7 +36,7 @@ def create_statement(table: Table) -> str:
         order = f" SORTED BY ({order})" if order else ""
         lines.append(f"CLUSTERED BY ({names}){order} INTO {table.num_buckets} BUCKETS")
     lines.append(f"STORED AS {table.file_format.upper()}")
-    return "\n".join([*lines, _tblproperties_clause(table.properties)])
+    return "\n".join([*lines, tblproperties_clause(table.properties)])
 
 
 def _create_view(view: Table, text: ViewText) -> str:
@@ -45,13 +45,13 @@ def _create_view(view: Table, text: ViewText) -> str:
     of acidsql's again, also if its query reads no ACID table."""
     columns = ",\n  ".join(
         quote(column.name)
-        + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
+        + (f" COMMENT {string_literal(column.comment)}" if column.comment else "")
         for column in view.columns
     )
     lines = [f"CREATE VIEW {_quoted_name(view)} (\n  {columns})"]
     if view.comment:
-        lines.append(f"COMMENT {_string_literal(view.comment)}")
-    lines.append(_tblproperties_clause({**users_properties(view), TRANSACTIONAL: "true"}))
+        lines.append(f"COMMENT {string_literal(view.comment)}")
+    lines.append(tblproperties_clause({**users_properties(view), TRANSACTIONAL: "true"}))
     return "\n".join([*lines, f"AS {text.expanded}"])
 
 
@@ -59,11 +59,11 @@ def _quoted_name(table: Table) -> str:
     return quoted_path((table.name.database, table.name.shown))
 
 
-def _tblproperties_clause(properties: Mapping[str, str]) -> str:
+def tblproperties_clause(properties: Mapping[str, str]) -> str:
     """Return the clause TBLPROPERTIES of a CREATE statement. It lists the properties, of which
     there is at least one, as string literals, sorted by key."""
     pairs = ",\n  ".join(
-        f"{_string_literal(k)}={_string_literal(v)}" for k, v in sorted(properties.items())
+        f"{string_literal(k)}={string_literal(v)}" for k, v in sorted(properties.items())
     )
     return f"TBLPROPERTIES (\n  {pairs})"
 
@@ -111,12 +111,7 @@ def _column_sql(column: Column, table: Table) -> str:
             sql += f" {_constraint_sql(constraint)}"
     if column.default is not None:
         sql += f" DEFAULT {column.default}"
-    return sql + (f" COMMENT {_string_literal(column.comment)}" if column.comment else "")
-
-
-def _string_literal(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return sql + (f" COMMENT {string_literal(column.comment)}" if column.comment else "")
 
 
 def column_row(column: Column) -> tuple[str, str, str]:

@@ -22,6 +22,8 @@ from dbt.adapters.spark.impl import SparkAdapter, SparkConfig
 from dbt_common.contracts.constraints import ConstraintType
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
+from acidsql.storage.columns import string_literal
+
 if TYPE_CHECKING:
     import agate
 
@@ -67,8 +69,7 @@ class AcidsqlAdapter(SparkAdapter):
     @available
     def quote_string(self, text: str) -> str:
         """Return a text as a string literal of SQL."""
-        escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-        return f"'{escaped}'"
+        return string_literal(text)
 
     @available
     def column_definition(self, column: dict[str, Any], has_comment: bool) -> str:

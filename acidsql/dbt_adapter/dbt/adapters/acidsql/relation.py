@@ -8,6 +8,8 @@ from dbt.adapters.base.relation import Policy
 from dbt.adapters.contracts.relation import ComponentName
 from dbt.adapters.spark.relation import SparkRelation
 
+from acidsql.storage.columns import quote
+
 
 @dataclass
 class AcidsqlQuotePolicy(Policy):
@@ -32,4 +34,4 @@ class AcidsqlRelation(SparkRelation):
 
 def quoted_name(name: str) -> str:
     """Return a name in back-quotes."""
-    return "`{}`".format(str(name).replace("`", "``"))  # dbt quotes a missing database, too
+    return quote(str(name))  # dbt quotes a missing database, too
