@@ -35,19 +35,9 @@
       {%- set new_rows = acidsql_settled(new_rows) -%}
     {%- endif -%}
 
-    {#- The strategy's statements and the hooks are one transaction. -#}
-    {%- do adapter.begin_transaction() -%}
-    {{ run_hooks(pre_hooks, inside_transaction=True) }}
-    {%- call statement('main') -%}
-      {{ config.get('sql_header') or '' }}
-      {{ strategy_sql({'target_relation': target_relation, 'temp_relation': new_rows, 'unique_key': unique_key,
-                       'dest_columns': columns, 'incremental_predicates': predicates}) }}
-    {%- endcall -%}
-    {{ run_hooks(post_hooks, inside_transaction=True) }}
-    {%- do adapter.commit_transaction() -%}
-
-    {%- do persist_docs(target_relation, model) -%}
-    {{ run_hooks(post_hooks, inside_transaction=False) }}
+    {%- set changes_sql = strategy_sql({'target_relation': target_relation, 'temp_relation': new_rows, 'unique_key': unique_key,
+                                        'dest_columns': columns, 'incremental_predicates': predicates}) -%}
+    {%- do acidsql_change_rows_with_hooks(target_relation, (config.get('sql_header') or '') ~ '\n' ~ changes_sql, pre_hooks, post_hooks) -%}
 
   {%- endif -%}
 

@@ -33,17 +33,8 @@
       {%- do inserted.append(column.quoted) -%}
     {%- endfor -%}
 
-    {#- The MERGE and the hooks are one transaction. -#}
-    {%- do adapter.begin_transaction() -%}
-    {{ run_hooks(pre_hooks, inside_transaction=True) }}
-    {%- call statement('main') -%}
-      {{ snapshot_merge_sql(target=target_relation, source=changed_rows, insert_cols=inserted) }}
-    {%- endcall -%}
-    {{ run_hooks(post_hooks, inside_transaction=True) }}
-    {%- do adapter.commit_transaction() -%}
-
-    {%- do persist_docs(target_relation, model) -%}
-    {{ run_hooks(post_hooks, inside_transaction=False) }}
+    {%- set merge_sql = snapshot_merge_sql(target=target_relation, source=changed_rows, insert_cols=inserted) -%}
+    {%- do acidsql_change_rows_with_hooks(target_relation, merge_sql, pre_hooks, post_hooks) -%}
 
   {%- endif -%}
 
