@@ -104,7 +104,8 @@ class DefaultSource(DataSource):
         return TableStream(partial(_open_metastore, options), self._own_options(), self._ddl)
 
     def _own_options(self) -> dict[str, str]:
-        """Return the options, by their names in lower case, but for those of object stores."""
+        """Return the options, by their names in lower case, but for those of object stores and
+        HDFS."""
         from acidsql.storage.files.options.store_options import PREFIXES
 
         return {
@@ -125,8 +126,8 @@ class DefaultSource(DataSource):
 def _open_metastore(options: dict[str, str]) -> Any:
     """Open the metastore of the option ``metastore`` or, without it, of the environment variable
     ACIDSQL_METASTORE; without both, the SQLite file in the option ``warehouse`` or, without it, in
-    the environment variable ACIDSQL_WAREHOUSE. Options of object stores hold for this process from
-    then on. Names of options may be in any case.
+    the environment variable ACIDSQL_WAREHOUSE. Options of object stores and HDFS hold for this
+    process from then on. Names of options may be in any case.
 
     Raises:
         SettingError: The URL in the options has a password, an option is a secret, or no warehouse
@@ -165,8 +166,9 @@ def _open_metastore(options: dict[str, str]) -> Any:
 
 
 def _use_store_options(options: dict[str, str]) -> None:
-    """Let this process open object stores with those options that have Hadoop's names
-    (``fs.s3a.…``): it has no Spark conf. Raise SettingError if one of them is a secret."""
+    """Let this process open object stores and HDFS with those options that have Hadoop's names
+    (``fs.s3a.…``, ``dfs.…``): it has no Spark conf. Raise SettingError if one of them is a
+    secret."""
     from acidsql.errors import SettingError
     from acidsql.storage.files.options.hadoop_conf import is_secret
     from acidsql.storage.files.options.store_options import PREFIXES, register

@@ -68,12 +68,12 @@ class Recognition:
         """
         text = SqlText(substitute_variables(self._context.spark, text))
         double_quoted = has_double_quoted_names(self._context.spark, text)
-        found_tables: dict[tuple[str, ...], Table | None] = {}
+        tables_by_name: dict[tuple[str, ...], Table | None] = {}
 
         def find(parts: tuple[str, ...]) -> Table | None:
-            if parts not in found_tables:
-                found_tables[parts] = self.find(parts)
-            return found_tables[parts]
+            if parts not in tables_by_name:
+                tables_by_name[parts] = self.find(parts)
+            return tables_by_name[parts]
 
         try:
             statement = parse(
@@ -90,7 +90,7 @@ class Recognition:
             return Recognized(None)
         except SqlError as error:
             is_refused = error.condition == "UNSUPPORTED_FEATURE.FOREIGN_TABLE"
-            return Recognized(None) if is_refused or any(found_tables.values()) else None
+            return Recognized(None) if is_refused or any(tables_by_name.values()) else None
         is_own = isinstance(statement, st.CreateTable) and self._makes_acid_table(statement)
         return Recognized(statement) if is_own or any(find(name.parts) for name in names) else None
 

@@ -261,8 +261,8 @@ def check_work(work: CheckWork, spec: CheckSpec) -> list[Finding]:
     if work.fold is None:
         return findings
     subject = f"The delete events of bucket {work.fold.bucket_id}"
-    defects = (finding for finding in findings if finding.severity == ERROR)
-    defect = next((found for found in defects if found.condition != "WRONG_KEY_INDEX"), None)
+    errors = (finding for finding in findings if finding.severity == ERROR)
+    defect = next((error for error in errors if error.condition != "WRONG_KEY_INDEX"), None)
     if defect is not None:
         name = defect.path.removeprefix(f"{work.place}/")
         return [*findings, _not_compared(work.place, subject, f"see {name}.")]

@@ -28,16 +28,16 @@ def register_data_source(spark: SparkSession, defaults: dict[str, str]) -> None:
     """Let ``format("acidsql")`` mean acidsql's data source in a Spark session. A later call for the
     same object replaces the defaults. Call ``prepare_workers`` first.
 
-    Args:
-        spark: The session.
-        defaults: Values of the options ``warehouse`` and ``metastore``, for those who give neither.
-
     With a local master the source runs in the driver's own Python, on a cluster in that of the
     workers. The server of Spark Connect runs it in the Python of its workers, from the code that
     ``prepare_workers`` has sent.
 
     If Spark refuses the source, nothing is raised: only the format needs it, and Spark looks for it
     itself then. The next call tries again.
+
+    Args:
+        spark: The session.
+        defaults: Values of the options ``warehouse`` and ``metastore``, for those who give neither.
     """
     from pyspark_acidsql import DefaultSource
 

@@ -42,15 +42,13 @@ def hadoop_conf(spark: SparkSession) -> Any | None:
     session = getattr(spark, "_jsparkSession", None)
     if session is None:
         return None
-    # Java reads hdfs-site.xml when this class is first used, which may be later.
-    java_class(spark._jvm, "org.apache.hadoop.hdfs.HdfsConfiguration").init()
+    _load_hdfs_site(spark._jvm)
     return session.sessionState().newHadoopConf()
 
 
 def hand_over_store_settings(spark: SparkSession) -> None:
     """Let this process and the session's workers open object stores and HDFS with the session's
-    settings.
-    This changes the session's conf (see ``give_workers_store_settings``), takes back what
+    settings. This changes the session's conf (see ``give_workers_store_settings``), takes back what
     ``give_thread_store_settings`` gave this thread, and lets Spark read ``s3:`` and ``s3n:``.
 
     In this process the settings of the latest call hold, as file systems are the process's own.
@@ -176,6 +174,13 @@ def store_settings(spark: SparkSession) -> dict[str, str]:
             _settings_in_key_files(spark._jvm, conf, {n: settings.pop(n) for n in keys})
         )
     return settings
+
+
+@lru_cache(maxsize=1)
+def _load_hdfs_site(jvm: Any) -> None:
+    """Let Hadoop's configurations have ``hdfs-site.xml``: Java reads it when this class is first
+    used, which may be later."""
+    java_class(jvm, "org.apache.hadoop.hdfs.HdfsConfiguration").init()
 
 
 @lru_cache(maxsize=1)
