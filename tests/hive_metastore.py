@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -15,6 +14,7 @@ from types import MappingProxyType
 import hive_jars
 from hive_jars import UnavailableError, built, javac, maven
 from hive_reader import SOURCES as READER
+from java_program import JavaProgram
 
 __all__ = ["HiveMetastoreServer", "UnavailableError"]
 
@@ -23,7 +23,7 @@ SCHEMA = "hive-schema-4.0.0.derby.sql"
 OPENS = [line for line in (READER / "jvm.options").read_text().splitlines() if "-opens" in line]
 
 
-class HiveMetastoreServer:
+class HiveMetastoreServer(JavaProgram):
     """A running server.
 
     Attributes:
@@ -62,18 +62,14 @@ class HiveMetastoreServer:
             "derby.stream.error.file": work / "derby.log", "derby.system.durability": "test",
             "user.timezone": "UTC", **self.defaults, **(settings or {}),
         }  # fmt: skip
-        self._said = work / "said"
-        with self._said.open("ab") as said:
-            self._jvm = subprocess.Popen(
-                [
-                    self.java(), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
-                    "-XX:TieredStopAtLevel=1", *options,
-                    *(f"-D{key}={value}" for key, value in given.items()),
-                    "-cp", ":".join(map(str, [*before, *self.classpath()])),
-                    self.main, str(port), str(self.schema()),
-                ],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
-            )  # fmt: skip
+        command = [
+            self.java(), *OPENS, f"-Xmx{self.memory}", "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1", *options,
+            *(f"-D{key}={value}" for key, value in given.items()),
+            "-cp", ":".join(map(str, [*before, *self.classpath()])),
+            self.main, str(port), str(self.schema()),
+        ]  # fmt: skip
+        self._start(command, work / "errors")
         self.port = self._read_port()
 
     def java(self) -> Path:
@@ -89,9 +85,7 @@ class HiveMetastoreServer:
         return [build() / "classes", SOURCES / "conf", build() / "jars" / "*"]
 
     def _read_port(self) -> int:
-        line = self._jvm.stdout.readline()
-        assert line, f"the metastore does not start: {self._said.read_text()[-3000:]}"
-        return int(line)
+        return int(self._read_line())
 
     @property
     def url(self) -> str:
@@ -100,27 +94,13 @@ class HiveMetastoreServer:
 
     def query(self, sql: str) -> list[list[str | None]]:
         """Ask the server's own database."""
-        self._jvm.stdin.write(" ".join(sql.split()) + "\n")
-        self._jvm.stdin.flush()
+        self._send(" ".join(sql.split()))
         rows = []
-        for line in self._jvm.stdout:
-            line = line.rstrip("\n")
+        for line in self._read_lines():
             if line == ".":
                 return rows
             assert line[0] == "=", line
             rows.append([None if one == "NULL" else one for one in line[1:].split("\t")])
-        raise AssertionError(f"the metastore has ended: {self._said.read_text()[-3000:]}")
-
-    def kill(self) -> None:
-        """Kill it, as a power cut would."""
-        self._jvm.kill()
-        self._jvm.wait(30)
-
-    def close(self) -> None:
-        """End it."""
-        self._jvm.stdin.close()
-        self._jvm.wait(30)
-        self._jvm.stdout.close()
 
 
 @functools.cache

@@ -6,17 +6,17 @@ The broker lives as long as its object, at most as long as the process that star
 from __future__ import annotations
 
 import functools
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import hive_jars
 from hive_jars import built, javac, maven
+from java_program import JavaProgram
 
 SOURCES = Path(__file__).with_name("kafka")
 
 
-class KafkaBroker:
+class KafkaBroker(JavaProgram):
     """A running broker. Topics are made when they are first written to, with two partitions.
 
     Args:
@@ -25,37 +25,21 @@ class KafkaBroker:
 
     def __init__(self, work: Path) -> None:
         place = build()
-        self._said = work / "said"
-        with self._said.open("wb") as said:
-            self._jvm = subprocess.Popen(
-                [
-                    javac().with_name("java"), "-Xmx256m", "-XX:+UseSerialGC",
-                    "-XX:TieredStopAtLevel=1", "-cp", f"{place / 'classes'}:{place / 'jars'}/*",
-                    "kafkabroker.Broker", str(work / "log"),
-                ],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
-            )  # fmt: skip
-        self.address = f"127.0.0.1:{self._answer()}"
+        command = [
+            javac().with_name("java"), "-Xmx256m", "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1", "-cp", f"{place / 'classes'}:{place / 'jars'}/*",
+            "kafkabroker.Broker", str(work / "log"),
+        ]  # fmt: skip
+        self._start(command, work / "errors")
+        self.address = f"127.0.0.1:{self._read_line()}"
 
     def send(self, topic: str, records: Iterable[tuple[str, str | None]]) -> None:
         """Send keys with values, and wait until they are stored. None: a tombstone."""
         for key, value in records:
             parts = [topic, key] if value is None else [topic, key, value]
-            self._jvm.stdin.write("\t".join(parts) + "\n")
-        self._jvm.stdin.write("\n")
-        self._jvm.stdin.flush()
-        assert self._answer() == "."
-
-    def _answer(self) -> str:
-        line = self._jvm.stdout.readline()
-        assert line, f"the broker has ended: {self._said.read_text()[-3000:]}"
-        return line.rstrip("\n")
-
-    def close(self) -> None:
-        """End it."""
-        self._jvm.stdin.close()
-        self._jvm.wait(30)
-        self._jvm.stdout.close()
+            self._send("\t".join(parts))
+        self._send("")
+        assert self._read_line() == "."
 
 
 @functools.cache

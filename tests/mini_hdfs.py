@@ -6,7 +6,6 @@ The server lives as long as its object, at most as long as the process that star
 from __future__ import annotations
 
 import functools
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,11 +15,12 @@ from xml.etree import ElementTree
 
 import hive_jars
 from hive_jars import built, javac, maven
+from java_program import JavaProgram
 
 SOURCES = Path(__file__).with_name("hadoop")
 
 
-class MiniHdfs:
+class MiniHdfs(JavaProgram):
     """A running HDFS: a name node (or two) and its data nodes.
 
     Attributes:
@@ -36,30 +36,25 @@ class MiniHdfs:
     def __init__(self, work: Path, *, data_nodes: int = 2, has_standby: bool = False) -> None:
         self.work, self.conf = work, work / "conf"
         classes = [build() / "classes", SOURCES, build() / "jars" / "*"]
-        with (work / "errors").open("ab") as errors:
-            self._jvm = subprocess.Popen(
-                [
-                    javac().with_name("java"), "-Xmx400m", "-XX:+UseSerialGC",
-                    "-XX:TieredStopAtLevel=1", f"-Dhdfs.work={work}",
-                    "-cp", ":".join(map(str, classes)), "mini.MiniHdfs", str(work),
-                    str(data_nodes), "ha" if has_standby else "single",
-                ],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, encoding="utf-8",
-            )  # fmt: skip
+        command = [
+            javac().with_name("java"), "-Xmx400m", "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1", f"-Dhdfs.work={work}",
+            "-cp", ":".join(map(str, classes)), "mini.MiniHdfs", str(work),
+            str(data_nodes), "ha" if has_standby else "single",
+        ]  # fmt: skip
+        self._start(command, work / "errors")
         self.root = self._read_reply()
 
     def run(self, command: str) -> str:
         """Run a command of ``MiniHdfs.java``, and return its result."""
-        self._jvm.stdin.write(f"{command}\n")
-        self._jvm.stdin.flush()
+        self._send(command)
         return self._read_reply()
 
     def _read_reply(self) -> str:
-        line = self._jvm.stdout.readline().strip()
-        status, _, result = line.partition(" ")
+        status, _, result = self._read_line().strip().partition(" ")
         if status == "OK":
             return result
-        raise AssertionError(result or (self.work / "errors").read_text()[-3000:])
+        raise AssertionError(result or self._last_errors())
 
     @property
     def syncs(self) -> int:
@@ -88,12 +83,6 @@ class MiniHdfs:
             for name in ("core-site.xml", "hdfs-site.xml")
             for prop in ElementTree.parse(self.conf / name).iter("property")
         }
-
-    def close(self) -> None:
-        """End it."""
-        self._jvm.stdin.close()
-        self._jvm.wait(30)
-        self._jvm.stdout.close()
 
 
 @functools.cache

@@ -7,13 +7,13 @@ started it.
 from __future__ import annotations
 
 import functools
-import subprocess
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import hive_jars
 from hive_jars import built, javac, maven
+from java_program import JavaProgram
 
 SOURCES = Path(__file__).with_name("trino")
 JAVA = 25
@@ -21,7 +21,7 @@ JAVA = 25
 ONE_WRITER = {"task_min_writer_count": "1", "task_max_writer_count": "1", "task_concurrency": "1"}
 
 
-class TrinoServer:
+class TrinoServer(JavaProgram):
     """A running coordinator. Its catalog ``hive`` has the metastore's tables.
 
     Args:
@@ -31,32 +31,20 @@ class TrinoServer:
     """
 
     def __init__(self, work: Path, metastore: str, **settings: str) -> None:
-        self._said = work / "said"
-        with self._said.open("wb") as said:
-            self._jvm = subprocess.Popen(
-                [
-                    javac(JAVA).with_name("java"), "-Xmx1400m", "-XX:+UseSerialGC",
-                    "-Duser.timezone=UTC", "--add-modules", "jdk.incubator.vector",
-                    "--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow",
-                    "-cp", f"{build() / 'classes'}:{build() / 'jars'}/*",  # ours before Trino's
-                    "trinobeside.Server", work, metastore,
-                    *(f"{name}={value}" for name, value in settings.items()),
-                ],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, encoding="utf-8",
-            )  # fmt: skip
-        line = self._jvm.stdout.readline()
-        assert line, f"Trino does not start: {self._said.read_text()[-3000:]}"
-        self._address = urlsplit(line.strip())
+        command = [
+            javac(JAVA).with_name("java"), "-Xmx1400m", "-XX:+UseSerialGC",
+            "-Duser.timezone=UTC", "--add-modules", "jdk.incubator.vector",
+            "--enable-native-access=ALL-UNNAMED", "--sun-misc-unsafe-memory-access=allow",
+            "-cp", f"{build() / 'classes'}:{build() / 'jars'}/*",  # ours before Trino's
+            "trinobeside.Server", work, metastore,
+            *(f"{name}={value}" for name, value in settings.items()),
+        ]  # fmt: skip
+        self._start(command, work / "errors")
+        self._address = urlsplit(self._read_line().strip())
 
     def session(self, database: str) -> TrinoSession:
         """A new session, which uses this database."""
         return TrinoSession(self._address.hostname, self._address.port, database)
-
-    def close(self) -> None:
-        """End it."""
-        self._jvm.stdin.close()
-        self._jvm.wait(30)
-        self._jvm.stdout.close()
 
 
 class TrinoSession:
