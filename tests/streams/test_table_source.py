@@ -105,6 +105,14 @@ def test_a_query_gets_each_insert_once_across_restarts_late_commits_and_compacti
 
 
 @pytest.mark.classic
+def test_a_program_that_has_connected_need_not_name_the_warehouse(acid, tmp_path):
+    acid.sql("CREATE TABLE src (id INT)")
+    acid.sql("INSERT INTO src VALUES (1)")
+    frame = acid.spark.readStream.format("acidsql").option("table", "src").load()
+    assert ids(run(frame, tmp_path / "c")) == [1]
+
+
+@pytest.mark.classic
 def test_the_options_are_checked(acid):
     acid.sql("CREATE TABLE src (id INT, v STRING)")
     for options, said in [
