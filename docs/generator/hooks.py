@@ -33,7 +33,8 @@ pre.grammar { white-space: pre-wrap; }
 pre.grammar b { color: var(--md-accent-fg-color); }
 """
 # What a reader of Delta Lake's, Iceberg's or Hive's documentation types into the search, and the
-# pages that answer it. The theme's search values these words more than those of a text.
+# pages that answer it. The theme's search values these words more than those of a text. It looks for
+# words that begin as the question does: `mergeInto` here would put its page before the one of MERGE.
 _SEARCH_WORDS = {
     "sql.md": ("insert", "update", "delete", "merge", "upsert", "replace where", "returning"),
     "tables.md": (
@@ -41,10 +42,8 @@ _SEARCH_WORDS = {
     ),
     "columns.md": ("alter table", "schema evolution", "add columns", "rename column"),
     "constraints.md": ("check", "not null", "default", "primary key"),
-    "dataframes.md": ("DeltaTable", "pandas", "merge_into"),
-    "spark-sql.md": (
-        "saveAsTable", "insertInto", "DataFrameWriter", "writeTo", "mergeInto", "spark.table",
-    ),
+    "dataframes.md": ("DeltaTable", "pandas"),
+    "spark-sql.md": ("saveAsTable", "DataFrameWriter", "writeTo", "spark.table"),
     "history.md": (
         "time travel", "versionAsOf", "timestampAsOf", "version", "restore", "undo", "rollback",
         "change data feed", "cdf", "describe history",
