@@ -33,8 +33,9 @@ pre.grammar { white-space: pre-wrap; }
 pre.grammar b { color: var(--md-accent-fg-color); }
 """
 # What a reader of Delta Lake's, Iceberg's or Hive's documentation types into the search, and the
-# pages that answer it. The theme's search values these words more than those of a text. It looks for
-# words that begin as the question does: `mergeInto` here would put its page before the one of MERGE.
+# pages that answer it. The theme's search values these words more than those of a text. It looks
+# for words that begin as the question does: `mergeInto` here would put its page before the one of
+# MERGE.
 _SEARCH_WORDS = {
     "sql.md": ("insert", "update", "delete", "merge", "upsert", "replace where", "returning"),
     "tables.md": (
