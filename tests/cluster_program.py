@@ -1,10 +1,16 @@
-"""Statements on a cluster with executors in processes of their own, one of which is killed.
+"""Statements on a cluster with two executors, one of which is killed in the middle of an UPDATE.
 
-``python cluster_program.py <directory>`` prints the table's rows as JSON.
+``spark-submit cluster_program.py <directory>`` writes into the directory, which all machines see:
+
+- ``rows.json``: the table's rows.
+- ``packages.json``: which of acidsql and its client for HDFS the executors' Python has before
+  acidsql connects.
+- ``killed``: an empty file, when an executor has been killed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -12,20 +18,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-from small_spark import small_spark
+from pyspark.sql import SparkSession
 
 import acidsql
-from acidsql.java import use_java
-
-EXECUTORS = "local-cluster[2,1,1024]"  # two, each of one core and 1024 MB
 
 
 def main(directory: str) -> None:
     """Run the statements on two executors."""
-    use_java()
-    spark = small_spark(f"{directory}/spark", threads=4, master=EXECUTORS)
+    spark = SparkSession.builder.appName("acidsql on a cluster").getOrCreate()
     spark.udf.register("kill_once", _kill_once, "INT")
-    with acidsql.connect(spark, warehouse=f"{directory}/warehouse", compactor="off") as acid:
+    spark.udf.register("packages", _installed_packages, "STRING")
+    packages = spark.sql("SELECT packages(id) FROM range(1)").head()[0]
+    Path(directory, "packages.json").write_text(packages)
+    with acidsql.connect(spark, compactor="off") as acid:
+        acid.sql("DROP TABLE IF EXISTS t")
         acid.sql(
             "CREATE TABLE t (id INT, name STRING) PARTITIONED BY (p INT) "
             "CLUSTERED BY (id) INTO 2 BUCKETS"
@@ -46,8 +52,14 @@ def main(directory: str) -> None:
             "WHEN NOT MATCHED THEN INSERT (id, name, p) VALUES (s.id, 'new', 0)"
         )
         acid.sql("ALTER TABLE t PARTITION (p = 1) COMPACT 'major' AND WAIT")
-        print(json.dumps([tuple(row) for row in acid.sql("SELECT * FROM t ORDER BY id").collect()]))
+        rows = [tuple(row) for row in acid.sql("SELECT * FROM t ORDER BY id").collect()]
+    Path(directory, "rows.json").write_text(json.dumps(rows))
     spark.stop()
+
+
+def _installed_packages(id: int) -> str:
+    names = ["acidsql", "hdfs_native"]
+    return json.dumps([name for name in names if importlib.util.find_spec(name) is not None])
 
 
 def _kill_once(id: int, file: str) -> int:
