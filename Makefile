@@ -128,9 +128,13 @@ test-s3: install ## Run the tests of SQL on an object store (moto, and Hadoop's 
 hdfs: install ## Run a small HDFS 3.5, which Maven fetches, until an empty line ends it
 	@$(WITH_JAVA) $(PY) tests/mini_hdfs.py
 
+ON_HDFS := $(filter-out object_stores hive_object_stores,$(ON_S3))
+
 .PHONY: test-hdfs
-test-hdfs: install ## Run the tests on a small HDFS 3.5, which Maven fetches
-	@$(WITH_JAVA) $(PY) -m pytest tests/hdfs --tests all $(ARGS)
+test-hdfs: install ## Run the tests of SQL, streams and failures on a small HDFS 3.5, which Maven fetches
+	@$(WITH_JAVA) $(PY) -m pytest tests/hdfs tests/test_cluster.py --tests all $(ARGS)
+	@$(WITH_JAVA) ACIDSQL_ON_HDFS=1 $(PY) -m pytest $(ON_HDFS:%=tests/dml/test_%.py) \
+	  tests/streams/test_sink.py tests/streams/test_table_feed.py tests/streams/test_changes.py $(AT_ONCE) $(ARGS)
 
 .PHONY: test-kerberos
 test-kerberos: install ## Run the tests of Kerberos (Debian: krb5-kdc, krb5-user, libkrb5-dev, gcc)

@@ -16,7 +16,7 @@ import over_connect
 import pytest
 import servers
 from over_connect import OVER_CONNECT
-from over_hive import ON_S3, OVER_HIVE, session_over_hive, skip_what_hive_lacks
+from over_hive import ON_HDFS, ON_S3, OVER_HIVE, session_over_hive, skip_what_hive_lacks
 from running_server import running_server
 from small_spark import small_spark
 
@@ -269,7 +269,7 @@ def acid(
     """A session on a warehouse of the test's own.
 
     With ``ACIDSQL_OVER_HIVE=4``, ``4.2`` or ``3``, on a Hive Metastore that all tests share. With
-    ``ACIDSQL_ON_S3=1``, the warehouse is on an object store.
+    ``ACIDSQL_ON_S3=1``, the warehouse is on an object store, with ``ACIDSQL_ON_HDFS=1`` on HDFS.
     """
     import acidsql
 
@@ -280,6 +280,8 @@ def acid(
     warehouse = str(tmp_path / "warehouse")
     if ON_S3:
         warehouse = f"{request.getfixturevalue('s3a')}/warehouse"
+    elif ON_HDFS:
+        warehouse = f"{request.getfixturevalue('hdfs')}/warehouse"
     metastore = tmp_path / "warehouse" / ".acidsql" / "metastore.db"
     metastore.parent.mkdir(parents=True)
     metastore.write_bytes(new_metastore)

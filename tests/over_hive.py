@@ -1,6 +1,6 @@
 """Tests of acidsql's own metastore that run over a Hive Metastore, too, with
 ``ACIDSQL_OVER_HIVE=4``, ``4.2`` or ``3``, its version; and tests of statements that run on an
-object store, too, with ``ACIDSQL_ON_S3=1``.
+object store, too, with ``ACIDSQL_ON_S3=1``, or on HDFS, with ``ACIDSQL_ON_HDFS=1``.
 
 A test of something that a Hive Metastore lacks says ``needs("…")``: the name of an ability
 (``acidsql/metastore/abilities.py``), or words of ``LACKS``.
@@ -21,8 +21,9 @@ import pytest
 _VERSION = os.environ.get("ACIDSQL_OVER_HIVE", "")
 OVER_HIVE, OVER_HIVE_3 = bool(_VERSION), _VERSION == "3"
 ON_S3 = bool(os.environ.get("ACIDSQL_ON_S3"))
+ON_HDFS = bool(os.environ.get("ACIDSQL_ON_HDFS"))
 # A test that looks at its warehouse's files itself.
-on_a_disk = pytest.mark.skipif(ON_S3, reason="looks at files on a disk")
+on_a_disk = pytest.mark.skipif(ON_S3 or ON_HDFS, reason="looks at files on a disk")
 
 # What only the embedded metastore has, besides the abilities.
 LACKS = frozenset({

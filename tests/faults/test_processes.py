@@ -25,7 +25,7 @@ BY_JOBS = {**SHORT, "acidsql.driver.max.rows": "0"}
 _A_WHILE = 300  # seconds; a machine may be busy
 
 
-def start(warehouse: Path, where: str, *statements: str, **environment: str) -> Any:
+def start(warehouse: Path | str, where: str, *statements: str, **environment: str) -> Any:
     """Start a process of its own; ``where`` says at which point it kills itself."""
     return subprocess.Popen(
         [sys.executable, str(VICTIM), str(warehouse), where, *statements],
@@ -88,6 +88,32 @@ def test_a_killed_process_leaves_the_table_whole_and_its_locks_go(
         assert rows(acid, "SELECT * FROM t") == [(1, after + 1), (2, after + 1), (3, 0)]
         acid.sql("INSERT INTO t VALUES (4, 4)")
         assert rows(acid, "SELECT count(*), count(DISTINCT id) FROM t") == [(4, 4)]
+
+
+@pytest.mark.parametrize(
+    ("where", "happened"),
+    [
+        ("in the driver's writing", False),
+        ("between two renames", False),
+        ("before commit", False),
+        ("after commit", True),
+    ],
+)
+def test_a_killed_process_leaves_a_table_on_hdfs_whole(
+    spark: Any, hdfs: str, tmp_path: Path, where: str, happened: bool
+) -> None:
+    update = "UPDATE t SET n = n + 1 WHERE id <> 3"
+    metastore = f"sqlite:///{tmp_path}/metastore.db"
+    with acidsql.connect(spark, warehouse=hdfs, metastore=metastore, settings=SHORT) as acid:
+        acid.sql("CREATE TABLE t (id INT, n INT)")
+        acid.sql("INSERT INTO t VALUES (1, 0), (2, 0), (3, 0)")
+        killed = start(hdfs, where, update, ACIDSQL_METASTORE=metastore)
+        assert answers(killed) == []
+        assert killed.returncode == -signal.SIGKILL
+        after = 1 if happened else 0
+        assert rows(acid, "SELECT * FROM t") == [(1, after), (2, after), (3, 0)]
+        acid.sql(update)  # waits until the dead process's locks have timed out
+        assert rows(acid, "SELECT * FROM t") == [(1, after + 1), (2, after + 1), (3, 0)]
 
 
 # Over two tables. The undone statement has two directories, one of them in a new partition.

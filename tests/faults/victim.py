@@ -2,7 +2,8 @@
 killed.
 
 ``python victim.py <warehouse> <where to die> <statement> …``. At the named point the process kills
-itself with SIGKILL: a real death, after which no line of Python runs.
+itself with SIGKILL: a real death, after which no line of Python runs. The metastore of a warehouse
+on HDFS is in ``ACIDSQL_METASTORE``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -24,14 +26,21 @@ from acidsql.errors import AcidSqlError
 from acidsql.java import use_java
 from acidsql.metastore.embedded import EmbeddedMetastore
 from acidsql.storage.files.filesystem import LocalFileSystem
+from acidsql.storage.files.hdfs import HdfsFileSystem
 from acidsql.storage.writing.save import TableWrite
+
+_ON_HDFS = sys.argv[1].startswith("hdfs:")
+_FileSystem: Any = HdfsFileSystem if _ON_HDFS else LocalFileSystem
 
 
 def main(warehouse: str, where: str, *statements: str) -> None:
     """Run statements one after the other, and print how each ended, as one line of JSON."""
     use_java()
     spark = _spark(warehouse)
-    with acidsql.connect(spark, warehouse=warehouse, settings=_settings(), compactor="off") as acid:
+    with acidsql.connect(
+        spark, warehouse=warehouse, metastore=os.environ.get("ACIDSQL_METASTORE"),
+        settings=_settings(), compactor="off",
+    ) as acid:  # fmt: skip
         print(json.dumps({"ready": os.getpid()}), flush=True)
         _wait_for(os.environ.get("ACIDSQL_VICTIM_STARTS"))
         if where != "nowhere":
@@ -44,7 +53,7 @@ def main(warehouse: str, where: str, *statements: str) -> None:
 def _spark(warehouse: str) -> Any:
     if "SPARK_REMOTE" in os.environ:
         return SparkSession.builder.getOrCreate()
-    return small_spark(f"{warehouse}-spark")
+    return small_spark(tempfile.mkdtemp() if _ON_HDFS else f"{warehouse}-spark")
 
 
 def _run(acid: Any, text: str) -> dict[str, Any]:
@@ -76,7 +85,7 @@ def _after_open() -> None:
 
 def _in_the_job() -> None:
     """Die when the job's first file is in the staging directory."""
-    made = LocalFileSystem.create_directory
+    made = _FileSystem.create_directory
 
     def watch(staging: str) -> None:
         while not any(path.is_file() for path in Path(staging).iterdir()):
@@ -88,12 +97,12 @@ def _in_the_job() -> None:
         if "/_tmp_" in path:
             threading.Thread(target=watch, args=(path,), daemon=True).start()
 
-    LocalFileSystem.create_directory = create_directory  # type: ignore[method-assign]
+    _FileSystem.create_directory = create_directory  # type: ignore[method-assign]
 
 
 def _in_the_drivers_writing() -> None:
     """Die when this process, not a worker, has written one of two files and opened the other."""
-    opened, seen = LocalFileSystem.open_output, []
+    opened, seen = _FileSystem.open_output, []
 
     def die_at_the_second(self: Any, path: str) -> Any:
         file = opened(self, path)
@@ -101,19 +110,19 @@ def _in_the_drivers_writing() -> None:
             seen.append(path)
         return file if len(seen) < 2 else _die()
 
-    LocalFileSystem.open_output = die_at_the_second  # type: ignore[method-assign]
+    _FileSystem.open_output = die_at_the_second  # type: ignore[method-assign]
 
 
 def _between_renames() -> None:
     """Die when the first of two directories is in its place."""
-    rename = LocalFileSystem.rename
+    rename = _FileSystem.rename
 
     def die_after(self: Any, source: str, target: str) -> None:
         rename(self, source, target)
         if "delta_" in target.rpartition("/")[2]:
             _die()
 
-    LocalFileSystem.rename = die_after  # type: ignore[method-assign]
+    _FileSystem.rename = die_after  # type: ignore[method-assign]
 
 
 def _after_the_first_statement() -> None:
@@ -129,14 +138,14 @@ def _after_the_first_statement() -> None:
 
 def _while_undoing() -> None:
     """Die when the first of the directories that ROLLBACK TO deletes is gone."""
-    delete = LocalFileSystem.delete_directory
+    delete = _FileSystem.delete_directory
 
     def die_after(self: Any, path: str) -> None:
         delete(self, path)
         if "delta_" in path.rpartition("/")[2]:
             _die()
 
-    LocalFileSystem.delete_directory = die_after  # type: ignore[method-assign]
+    _FileSystem.delete_directory = die_after  # type: ignore[method-assign]
 
 
 def _before_commit() -> None:
