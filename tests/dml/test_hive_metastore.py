@@ -6,6 +6,7 @@ Numbers like T4 are those of the traps that the store avoids; each test says its
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -496,6 +497,40 @@ def test_a_transaction_that_others_aborted_publishes_nothing(acid, connect, ask)
     assert rows(acid, "SELECT * FROM t") == []
 
 
+@pytest.mark.parametrize("logs_changes", [True, False])
+@pytest.mark.parametrize("table", ["t", "u"])
+def test_a_transaction_that_the_server_ended_reads_nothing_newer_than_its_snapshot(
+    acid, connect, ask, table, logs_changes
+):
+    """The server forgets then which write ids the snapshot does not see, and counts them as
+    committed: those of a table that the transaction has read, and those of any other."""
+    acid.metastore.parts.server.features = replace(
+        acid.metastore.features, logs_changes=logs_changes
+    )
+    other = connect()
+    for name in "tu":
+        acid.sql(f"CREATE TABLE {name} (a INT)")
+        acid.sql(f"INSERT INTO {name} VALUES (1)")
+
+    def end_and_forget(number):
+        other.sql(f"ABORT TRANSACTIONS {number}")
+        for name in "tu":
+            other.sql(f"INSERT INTO {name} VALUES (2)")
+        ask("DELETE FROM TXN_TO_WRITE_ID WHERE T2W_DATABASE = $db")
+
+    acid.sql("BEGIN")
+    assert rows(acid, "SELECT * FROM t") == [(1,)]
+    end_and_forget(acid._runner.transactions.current.id)
+    with pytest.raises(TxnAbortedError):
+        rows(acid, f"SELECT * FROM {table}")
+    acid.sql("ROLLBACK")
+    with acid.snapshot():
+        assert rows(acid, "SELECT * FROM t") == [(1,), (2,)]
+        end_and_forget(acid._runner.transactions.snapshot_txn.id)
+        with pytest.raises(TxnAbortedError):
+            rows(acid, f"SELECT * FROM {table}")
+
+
 # ── other traps ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -659,10 +694,10 @@ MOST_CALLS = {
     "ALTER TABLE p ADD PARTITION (p = 2)": 21,
     "DROP TABLE v": 10,
     "BEGIN": 2,
-    "INSERT INTO t VALUES (5)": 9,
-    "UPDATE t SET a = 6 WHERE a = 5": 14,
-    "SELECT a FROM t": 5,
-    "DELETE FROM t WHERE a = 0": 11,
+    "INSERT INTO t VALUES (5)": 10,
+    "UPDATE t SET a = 6 WHERE a = 5": 17,
+    "SELECT a FROM t": 7,
+    "DELETE FROM t WHERE a = 0": 14,
     "COMMIT": 7,
 }
 
@@ -687,12 +722,12 @@ LAST_ENTRY = "get_current_notificationEventId"
 
 def test_only_a_transaction_of_several_statements_reads_the_notification_log(acid, connect, calls):
     """Right before its snapshot, and then at each look at a table: if there is nothing new, that is
-    one call."""
+    one call, and one that asks whether the transaction is open."""
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("BEGIN")
     for _ in range(2):
         calls.clear()
         rows(acid, "SELECT * FROM t")
         assert calls.count(LAST_ENTRY) == 2
-        assert len(calls) <= 7 and "get_next_notification" not in calls
+        assert len(calls) <= 8 and "get_next_notification" not in calls
     acid.sql("COMMIT")

@@ -159,6 +159,25 @@ def test_a_block_commits_at_its_end_and_rolls_back_at_an_exception(acid, other):
     assert not acid.in_transaction
 
 
+def test_a_transaction_that_others_abort_reads_nothing_newer_than_its_snapshot(acid, other):
+    """The store may have forgotten then what the snapshot does not see."""
+    fill(acid, "t (id INT)", "1")
+    fill(acid, "u (id INT)", "1")
+    acid.sql("BEGIN")
+    assert table(acid) == [(1,)]
+    for row in other.sql("SHOW TRANSACTIONS").collect():
+        if row.state == "OPEN":
+            other.sql(f"ABORT TRANSACTIONS {row.txnid}")
+    for name in "tu":
+        other.sql(f"INSERT INTO {name} VALUES (2)")
+    other.metastore.house_keep(timeout_ms=10**9, interval_ms=0, retention_ms=10**9)
+    for name in "tu":
+        with pytest.raises(TxnError):  # a Hive Metastore may have forgotten how it ended
+            table(acid, name)
+    acid.sql("ROLLBACK")
+    assert table(acid) == table(acid, "u") == [(1,), (2,)]
+
+
 def test_the_result_of_abort_transactions_says_of_each_what_became_of_it(acid, other):
     fill(acid, "t (id INT)", "1")
     committed = acid.last.txn_id

@@ -51,8 +51,8 @@ class HiveHistory:
         the reader of the log knows where it began.
 
         Raises:
-            TxnAbortedError, NoSuchTxnError: The transaction has ended. The server is asked only if
-                this session does not know the transaction, or if its log tells changes.
+            TxnAbortedError, NoSuchTxnError: The transaction has ended. The server is asked unless
+                the transaction has one statement, whose COMMIT tells, or is a lease.
             SnapshotTooOldError: The server has deleted entries of its log.
         """
         own = self._server.own_txns.get(txn_id)
@@ -60,14 +60,18 @@ class HiveHistory:
             self._numbers.heartbeat(txn_id)  # raises, because the transaction has ended
             return []
         if not self._server.features.logs_changes:
-            return self._changes_since_first_look(own, table)
-        if own.log is None:
+            changes = self._changes_since_first_look(own, table)
+        elif own.log is None:
             return []  # a statement of its own, whose locks keep the catalog as it is, or a lease
-        self._read_log(own.log)
-        partitions = [change.partition for change in own.log.changes if change.concerns(table)]
-        if partitions:
-            self._numbers.heartbeat(txn_id)  # a transaction that others have aborted says that
-        return [CatalogChange(None, partition) for partition in partitions]
+        else:
+            self._read_log(own.log)
+            partitions = [change.partition for change in own.log.changes if change.concerns(table)]
+            changes = [CatalogChange(None, partition) for partition in partitions]
+        if own.may_have_several_statements:
+            # The server forgets which write ids were open when an ended transaction took its
+            # snapshot, and deletes the files that it wrote itself. So what was read is wrong then.
+            self._numbers.heartbeat(txn_id)
+        return changes
 
     def _last_entry(self) -> int:
         number: int = self._server.call("get_current_notificationEventId").eventId
