@@ -54,7 +54,8 @@ class HiveSession:
         self._answers = self._socket.makefile(encoding="utf-8")
 
     def sql(self, statement: str) -> list[Any]:
-        """Run a statement of HiveQL, or a pass of ``!worker``, ``!cleaner`` or ``!initiator``.
+        """Run a statement of HiveQL, or a pass of ``!worker``, ``!cleaner``, ``!initiator`` or
+        ``!housekeeper``.
 
         Returns:
             The rows, if there are any.

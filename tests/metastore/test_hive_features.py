@@ -27,6 +27,7 @@ MODERN = {
     "metastore.transactional.event.listeners": "",
     "metastore.rawstore.impl": "org.apache.hadoop.hive.metastore.ObjectStore",
     "metastore.txn.use.minhistorywriteid": "false",
+    "metastore.txn.use.minhistorylevel": "false",
 }
 T = TableName("d", "t")
 
@@ -164,6 +165,37 @@ def test_leases_keep_no_files_if_the_cleaner_asks_for_what_nobody_can_register(o
     })  # fmt: skip
     assert not store.abilities.leases_keep_files
     store.close()
+
+
+@pytest.mark.parametrize(
+    ("version", "by_write_id", "level", "is_refused"),
+    [
+        ("4.0.1", "true", "true", True),
+        ("4.1.0", "true", "TRUE", True),
+        ("4.0.0-vendor-7", "true", FAIL, True),
+        ("unknown", "true", "true", True),
+        ("4.0.1", "true", "false", False),
+        ("4.0.1", "false", "true", False),
+        ("4.2.0", "true", "true", False),
+        ("4.10", "true", "true", False),
+        ("5.0", "true", "true", False),
+    ],
+)
+def test_a_server_that_forgets_the_write_ids_of_open_transactions_is_refused(
+    opened, version, by_write_id, level, is_refused
+):
+    answers = {
+        "getVersion": version,
+        "metastore.txn.use.minhistorywriteid": by_write_id,
+        "metastore.txn.use.minhistorylevel": level,
+        "add_write_ids_to_min_history": None,
+    }
+    if not is_refused:
+        opened(**answers).close()
+        return
+    with pytest.raises(SettingError, match=r"minhistorylevel to false") as refused:
+        opened(**answers)
+    assert version in refused.value.message
 
 
 def test_nothing_is_registered_where_the_cleaner_waits_for_open_transactions(opened):

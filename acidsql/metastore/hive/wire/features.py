@@ -17,6 +17,9 @@ _DML_EVENTS = "hive.metastore.dml.events"  # in the site file of servers that ar
 _LISTENERS, _LOGS = "metastore.transactional.event.listeners", "DbNotificationListener"
 _STORE, _CACHE = "metastore.rawstore.impl", "CachedStore"
 _MIN_HISTORY = "metastore.txn.use.minhistorywriteid"
+_MIN_LEVEL = "metastore.txn.use.minhistorylevel"
+# From this version on, a server with both settings keeps the write ids of open transactions.
+_KEEPS_OPEN_WRITE_IDS = (4, 2)
 _DURATION = re.compile(r"(\d+)\s*(ms|msec|s|sec|m|min|h|hour|d|day)?")
 _MS = {
     "ms": 1, "msec": 1, "s": 1000, "sec": 1000, "m": 60_000, "min": 60_000,
@@ -64,7 +67,7 @@ def probe(client: Client) -> Features:
     Raises:
         MetastoreError: No server answers, or the server does not tell its warehouse.
         SettingError: The server knows neither the calls of Hive 4 nor those of Hive 3.1, whatever
-            version it tells.
+            version it tells. Or it forgets the write ids of open transactions.
     """
     version = client.call("getVersion")
     # The version's number proves little: vendors have taken Hive 4's calls into 3.1.
@@ -87,6 +90,8 @@ def probe(client: Client) -> Features:
     cleans_by_write_id = (
         not is_hive3 and _server_setting(client, _MIN_HISTORY, "false").lower() == "true"
     )
+    if cleans_by_write_id:
+        _refuse_forgetful_server(client, version)
     return Features(
         version,
         _milliseconds(timeout),
@@ -99,6 +104,31 @@ def probe(client: Client) -> Features:
         cleans_by_write_id,
         cleans_by_write_id and client.has_method("add_write_ids_to_min_history", 0, {}),
     )
+
+
+def _refuse_forgetful_server(client: Client, version: str) -> None:
+    """Raise SettingError if the server's housekeeping forgets the write ids of open transactions:
+    then all readers, Hive's, too, take the rows of such transactions for committed.
+
+    So do servers before 4.2 with both settings, of which the second is on by default. With the
+    first they do not ask MIN_HISTORY_LEVEL for open transactions, with the second not TXNS.
+
+    Source: Hive 4.0.1 ``CompactionTxnHandler.findMinTxnIdSeenOpen``,
+    ``CleanTxnToWriteIdTableFunction``; Hive 4.2 ``TxnHandler.ConfVars.useMinHistoryLevel``.
+    """
+    numbers = tuple(map(int, re.findall(r"\d+", version)[:2]))
+    if numbers >= _KEEPS_OPEN_WRITE_IDS:
+        return
+    if _server_setting(client, _MIN_LEVEL, "true").lower() == "true":
+        raise SettingError(
+            f"The Hive Metastore {client.address}, of version {version}, has {_MIN_HISTORY}=true "
+            f"and {_MIN_LEVEL}=true. With both, Hive before 4.2 forgets once a minute which rows "
+            "belong to open transactions, and all readers, Hive's own, too, see rows that are not "
+            f"committed. Set {_MIN_LEVEL} to false at the metastore and at HiveServer2, or "
+            f"{_MIN_HISTORY}, and restart them.",
+            name=_MIN_LEVEL,
+            value="true",
+        )
 
 
 def _may_read_log(client: Client) -> bool:
