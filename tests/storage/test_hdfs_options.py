@@ -170,6 +170,38 @@ def test_a_call_that_never_ends_is_a_failure_of_the_data_nodes(call, monkeypatch
     assert library.files[-1].data == b"abcd" and library.files[-1].is_closed
 
 
+def test_an_attempt_that_was_given_up_disturbs_no_later_one(monkeypatch):
+    """It goes on while the next attempt writes the file."""
+    monkeypatch.setattr(hdfs_file, "_LONGEST_CALL_S", 0.5)
+    monkeypatch.setattr(hdfs_file, "_PIECE", 2)
+    given_up, may_go_on = [], threading.Event()
+
+    class Slow(LibrarysFile):
+        def write(self, data):
+            given_up.append(threading.current_thread())
+            may_go_on.wait(5)
+            super().write(data)
+
+    class Next(LibrarysFile):
+        def write(self, data):
+            may_go_on.set()
+            if threading.current_thread() is not given_up[0]:
+                given_up[0].join(5)
+            super().write(data)
+
+    library = Library()
+    kinds = iter([LibrarysFile(("write", DEAD)), Slow(None), Next(None)])
+
+    def create(_):
+        library.files.append(next(kinds))
+        return library.files[-1]
+
+    library.create = create
+    write(library, b"abcdefgh", b"ij")
+    assert not given_up[0].is_alive()
+    assert library.files[-1].data == b"abcdefghij" and library.files[-1].is_closed
+
+
 def test_fewer_replicas_are_asked_for_in_the_end_and_then_all():
     library = Library(*[("close", DEAD)] * 5)
     write(library, b"ab")

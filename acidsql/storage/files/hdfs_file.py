@@ -110,6 +110,7 @@ class HdfsWriter(io.RawIOBase):
         self._written = tempfile.SpooledTemporaryFile(  # noqa: SIM115 - ``close`` closes it
             _IN_MEMORY, dir=_local_directory()
         )
+        self._written_guard = threading.Lock()
         self._attempts = iter(_REPLICAS)
         self._wanted_replicas: int | None = None  # if the file has fewer now
         self._has_failed = False
@@ -122,7 +123,9 @@ class HdfsWriter(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Write all of the data. If no data node takes it, raise OSError; the file is deleted."""
         size = memoryview(data).nbytes
-        self._written.write(data)
+        with self._written_guard:
+            self._written.seek(0, os.SEEK_END)
+            self._written.write(data)
         self._do(lambda: self._file.write(bytes(data)))
         return size
 
@@ -187,10 +190,21 @@ class HdfsWriter(io.RawIOBase):
             self._wanted_replicas = self._client.get_file_info(self._path).replication
 
     def _replay(self) -> None:
-        """Write all that was written so far to the new file."""
-        self._written.seek(0)
-        while piece := self._written.read(_PIECE):
-            self._file.write(piece)
+        """Write all that was written so far to the new file.
+
+        A replay of an earlier attempt, which nobody waits for any more, may go on meanwhile. So
+        each replay has a position and a file of its own.
+        """
+        file, position = self._file, 0
+        while piece := self._written_piece(position):
+            file.write(piece)
+            position += len(piece)
+
+    def _written_piece(self, position: int) -> bytes:
+        """Return a piece of what was written so far, from a position on; b"" at its end."""
+        with self._written_guard:
+            self._written.seek(position)
+            return self._written.read(_PIECE)
 
 
 def _end_in_time(call: Callable[[], object]) -> None:
