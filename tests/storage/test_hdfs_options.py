@@ -8,10 +8,11 @@ from contextlib import nullcontext
 
 import pytest
 
-from acidsql.errors import CatalogError, SettingError
+from acidsql.errors import CatalogError, SettingError, SnapshotTooOldError
 from acidsql.storage.files import hdfs_file
 from acidsql.storage.files.filesystem import sparks_location
 from acidsql.storage.files.hdfs_file import HdfsWriter
+from acidsql.storage.files.missing import _translated_error
 from acidsql.storage.files.options import hdfs_options
 from acidsql.storage.files.options.store_options import register
 
@@ -233,3 +234,26 @@ def test_a_file_that_no_data_node_takes_is_deleted():
     with pytest.raises(OSError, match="refused"):
         write(library, b"ab")
     assert library.files == [] and len(library.asked) == 14
+
+
+class TaskError:
+    """Spark's error of a Python task."""
+
+    def __init__(self, message):
+        self._message = message
+
+    def getMessage(self):  # noqa: N802 - Java's name
+        return self._message
+
+    def getCause(self):  # noqa: N802
+        return None
+
+
+@pytest.mark.parametrize(
+    "words", ["No such file or directory", "File does not exist: /t/delta_0000001_0000001_0000/b"]
+)
+def test_a_file_that_is_gone_when_a_task_reads_it_is_said_so(words):
+    path = "hdfs://name:8020/t/delta_0000001_0000001_0000/b"
+    lines = f"Traceback (most recent call last):\nFileNotFoundError: [Errno 2] {words}: '{path}'\n"
+    error = _translated_error(TaskError(lines))
+    assert isinstance(error, SnapshotTooOldError) and path in error.message

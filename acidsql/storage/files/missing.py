@@ -33,7 +33,8 @@ _TRANSLATED = {kind.__name__: kind for kind in (FormatError, SnapshotTooOldError
 _FROM_TASK = re.compile(
     rf"acidsql\.errors\.({'|'.join(_TRANSLATED)}): \[([\w.]+)\] (.*?) SQLSTATE: (\w{{5}})", re.S
 )
-_GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] [^:]*: '(.*)'$", re.M)
+# HDFS has a colon in its words, too.
+_GONE_IN_TASK = re.compile(r"^FileNotFoundError: \[Errno 2\] .*?: '(.*)'$", re.M)
 # Errors of these classes say nothing about the bytes of a file, nor do these words of Hadoop's, of
 # a stream that it has closed because the store did not answer, or refused.
 _ELSEWHERE = (
