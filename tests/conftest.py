@@ -194,14 +194,15 @@ def s3a(spark: Any, s3: Any, bucket: str) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def hive_metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """A real Hive Metastore. Each test makes a database of its own, because a start takes long.
+    """A real Hive Metastore, 4.0.1 or the version in ``ACIDSQL_HIVE``. Each test makes a database
+    of its own, because a start takes long.
 
     If tests run over it, the warehouse is the directory around all tests' directories: the server
     refuses tables outside of its warehouse, and tests put tables into directories of theirs.
     """
-    import hive_metastore
+    import hive_version
 
-    yield from _hive_metastore(hive_metastore, tmp_path_factory)
+    yield from _hive_metastore(hive_version.servers(), tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,13 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
-import hive_metastore as servers
+import hive_version
 
 import acidsql
 from acidsql.errors import AcidSqlError, CommitUnknownError, MetastoreError
 from acidsql.metastore.hive.wire.client import Client
+
+servers = hive_version.servers()
 
 BEFORE = "INSERT INTO t VALUES (1, 1), (2, 2)"
 OLD = [(1, 1), (2, 2)]

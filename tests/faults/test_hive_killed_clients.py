@@ -21,10 +21,12 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
-import hive_metastore as servers
+import hive_version
 
 import acidsql
 from acidsql.metastore.hive.wire.client import Client
+
+servers = hive_version.servers()
 
 ALL = os.environ.get("ACIDSQL_HIVE_KILLS") == "all"
 
@@ -274,7 +276,8 @@ def wait_for_the_reaper(acid, server):
     ):
         assert time.monotonic() < deadline, opened
         time.sleep(0.2)
-    assert server.query("SELECT HL_LOCK_EXT_ID FROM HIVE_LOCKS") == []
+    # Locks without a transaction are those by which Hive's servers elect a leader.
+    assert server.query("SELECT HL_LOCK_EXT_ID FROM HIVE_LOCKS WHERE HL_TXNID > 0") == []
 
 
 def compact(acid, server, tables):

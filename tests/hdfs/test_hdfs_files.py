@@ -17,6 +17,7 @@ from running_server import running_server
 from acidsql.errors import SettingError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.hdfs import HdfsFileSystem
+from acidsql.storage.files.options import hdfs_options
 from acidsql.storage.files.options.hdfs_options import SHIPPED_CLIENT
 from acidsql.storage.spark.session.python_workers import _hdfs_client
 
@@ -217,6 +218,18 @@ def test_a_default_acl_holds_as_far_as_the_umask_leaves_it(hdfs, mini_hdfs):
 def test_a_wrong_umask_is_refused(mini_hdfs):
     with pytest.raises(SettingError, match="umask-mode=rwx is neither octal"):
         HdfsFileSystem(mini_hdfs.root, {"fs.permissions.umask-mode": "rwx"})
+
+
+def test_a_host_without_a_port_has_hadoops_default_port(hdfs, mini_hdfs, monkeypatch):
+    with pytest.raises(SettingError, match=r"nowhere\.invalid:8020 does not answer") as error:
+        HdfsFileSystem("hdfs://nowhere.invalid", {})
+    assert error.value.condition == "HDFS_UNAVAILABLE"
+    host, _, port = mini_hdfs.root.removeprefix("hdfs://").partition(":")
+    monkeypatch.setattr(hdfs_options, "_DEFAULT_PORT", int(port))
+    files, path = HdfsFileSystem(f"hdfs://{host}", {}), hdfs.removeprefix(mini_hdfs.root)
+    files.write_file(f"hdfs://{host}{path}/f", b"x")
+    assert [entry.path for entry in files.list(f"hdfs://{host}{path}")] == [f"hdfs://{host}{path}/f"]
+    assert read(filesystem_for(hdfs), f"{hdfs}/f") == b"x"
 
 
 WITHOUT_CLIENT = """

@@ -231,7 +231,7 @@ def _connect(root: str, settings: tuple[tuple[str, str], ...], process: int) -> 
     _need_name_node(url, conf)
     _take_sparks_user(conf)
     try:
-        return hdfs_native.Client(url, conf)
+        return _open_client(hdfs_native.Client, url, conf)
     except (RuntimeError, ValueError) as error:
         raise SettingError(
             f"'{url}' cannot be opened as HDFS: {error}. Name the host (hdfs://name:8020/…), or "
@@ -239,6 +239,24 @@ def _connect(root: str, settings: tuple[tuple[str, str], ...], process: int) -> 
             "dfs.nameservices (spark.hadoop.…, or HADOOP_CONF_DIR before Python starts).",
             location=url,
         ) from error
+
+
+def _open_client(make_client: Any, url: str, conf: dict[str, str]) -> Any:
+    """Return a client of ``hdfs_native`` for an address with these settings. A name that is no name
+    service is a host's; without a port, Hadoop's default one is meant.
+
+    Raises:
+        RuntimeError, ValueError: The client does not take the address.
+        SettingError: No name node answers.
+    """
+    try:
+        return make_client(url, conf)
+    except (RuntimeError, ValueError):
+        complete_url = hdfs_options.with_default_port(url)
+        if complete_url == url:
+            raise
+        _need_name_node(complete_url, conf)
+        return make_client(complete_url, conf)
 
 
 def _import_client() -> Any:

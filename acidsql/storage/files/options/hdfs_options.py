@@ -92,6 +92,13 @@ def default_root(settings: Mapping[str, str]) -> str:
     return "" if scheme in ("", "file") else root
 
 
+def with_default_port(url: str) -> str:
+    """Return the address of a name node with Hadoop's default port if it has a host and no port,
+    like ``hdfs://name``; any other address unchanged."""
+    match = re.fullmatch(r"(hdfs://[^/:]+)/*", url)
+    return f"{match[1]}:{_DEFAULT_PORT}" if match else url
+
+
 def name_nodes(authority: str, settings: Mapping[str, str]) -> list[tuple[str, int]]:
     """Return host and port of each name node that an authority stands for: the nodes of a name
     service, or the host that it names. Empty if the settings do not tell."""
