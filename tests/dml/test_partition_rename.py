@@ -10,7 +10,8 @@ from over_hive import beside, needs
 from pyarrow import orc
 
 from acidsql.acid.table import TableName
-from acidsql.errors import AcidSqlError
+from acidsql.errors import AcidSqlError, TableChangedError
+from acidsql.txn import TxnManager
 
 pytestmark = pytest.mark.spark
 
@@ -133,6 +134,28 @@ def test_a_row_that_would_break_a_constraint_keeps_the_partition(t):
     with pytest.raises(AcidSqlError, match="p < 5"):
         t.sql("ALTER TABLE c PARTITION (p = 1) RENAME TO PARTITION (p = 7)")
     assert rows(t, "c") == [(1, 1)]
+
+
+@needs("remembers_changes")
+def test_a_read_whose_snapshot_is_older_than_the_rename_looks_again(t, monkeypatch):
+    """The snapshot has the rows in the old partition, the catalog only the new one."""
+    renames = ["ALTER TABLE t PARTITION (p = 1, q = 'x') RENAME TO PARTITION (p = 7, q = 'x')"]
+    take_snapshot = TxnManager.snapshot
+
+    def take_snapshot_before_a_rename(manager, tables):
+        snapshot = take_snapshot(manager, tables)
+        while renames:
+            other.sql(renames.pop())
+        return snapshot
+
+    with beside(t) as other:
+        monkeypatch.setattr(TxnManager, "snapshot", take_snapshot_before_a_rename)
+        assert rows(t) == [(1, "a", 7, "x"), (2, "B", 7, "x"), (3, "c", 2, "x")]
+        renames.append(
+            "ALTER TABLE t PARTITION (p = 7, q = 'x') RENAME TO PARTITION (p = 8, q = 'x')"
+        )
+        with pytest.raises(TableChangedError, match="Read it again"):
+            t.table("t")
 
 
 def test_who_writes_to_the_old_partition_meanwhile_is_waited_for(t):

@@ -149,24 +149,23 @@ class SnapshotCatalog:
             SnapshotTooOldError: In a transaction or ``acid.snapshot()``: since the snapshot, the
                 table was changed, or one of the partitions was dropped. Outside of both: the
                 snapshot's lease has ended.
-            TableChangedError: Outside of a transaction: the same changes. In every case: the table
-                now has other columns, another directory or another layout.
+            TableChangedError: Outside of a transaction: the same changes, of any partition. In
+                every case: the table now has other columns, another directory or another layout.
             CatalogError: The table is gone.
         """
         txn, name = self._transactions.snapshot_txn, table.name
         current_table = acid_table(self._metastore.glance(name))
         changes = txn.catalog_changes(name) if txn else self._txns.catalog_changes(snapshot, name)
-        listed_partitions = (
-            set(partitions).difference(dropped_partitions) if changes else set[str]()
-        )
-        change = next(
-            (
-                candidate
-                for candidate in changes
-                if candidate.partition is None or candidate.partition in listed_partitions
-            ),
-            None,
-        )
+        if txn is not None:
+            listed_partitions = set(partitions).difference(dropped_partitions)
+            changes = [
+                change
+                for change in changes
+                if change.partition is None or change.partition in listed_partitions
+            ]
+        # Outside of a transaction the partitions were read after the snapshot was taken. So one
+        # that is not among them may have rows of the snapshot: RENAME drops a partition, too.
+        change = next(iter(changes), None)
         if change is not None and txn is not None:
             raise self._too_old_error(name, change)
         if current_table is not None and current_table.columns != table.columns:
