@@ -28,7 +28,9 @@ class DefaultSource(DataSource):
     """
 
     defaults: Mapping[str, str] = MappingProxyType({})
-    _ddl: str | None = None  # the columns that Spark knows; Spark pickles the source with them
+    # What ``schema`` found. Spark pickles the source with them.
+    _schema: Any = None
+    _snapshot: Any = None
 
     @classmethod
     def name(cls) -> str:
@@ -52,28 +54,27 @@ class DefaultSource(DataSource):
             "acid.insert_into('db.t', df)."
         )
 
-    def schema(self) -> str:
-        """Return the columns of the option ``table``, as DDL, and keep them for ``reader`` and
-        ``streamReader``. Spark does not say which of the two follows: options that only streams
-        have tell."""
+    def schema(self) -> Any:
+        """Return the columns of the option ``table``, and keep them for ``streamReader`` or, with a
+        snapshot, for ``reader``. Spark does not say which of the two follows: options that only
+        streams have tell."""
+        from acidsql.storage.spark.shown_schema import shown_schema
         from acidsql.streams.source.source_options import STREAM_ONLY
 
         if STREAM_ONLY.isdisjoint(self._own_options()):
-            self._ddl = self._reader().read_columns()
+            self._snapshot = self._reader().take_snapshot()
+            self._schema = shown_schema(self._snapshot.shown.columns)
         else:
             stream = self._stream()
-            self._ddl = stream.ddl
+            self._schema = stream.schema
             stream.stop()
-        assert self._ddl is not None
-        return self._ddl
+        return self._schema
 
     def reader(self, schema: Any) -> Any:
         """Return the reader of the table's rows, a `TableReader`. Raise NotImplementedError if
         Spark has not called ``schema`` before, because the user gave a schema."""
         self._refuse_users_schema()
-        reader = self._reader()
-        reader.ddl = self._ddl
-        return reader
+        return self._reader()
 
     def streamReader(self, schema: Any) -> Any:  # noqa: N802 - PySpark's name
         """Return the reader of a stream of the table, a `TableStream`. Raise NotImplementedError if
@@ -82,18 +83,20 @@ class DefaultSource(DataSource):
         return self._stream()
 
     def _refuse_users_schema(self) -> None:
-        if self._ddl is None:
+        if self._schema is None:
             raise NotImplementedError(
                 "format('acidsql') has the columns of the table. Leave out .schema(…), and select."
             )
 
     def _reader(self) -> Any:
-        """Return a new `TableReader` that the options describe."""
+        """Return a new `TableReader` that the options describe, with the snapshot that ``schema``
+        took, if it was called."""
         from acidsql.streams.source.batch_options import batch_options
         from acidsql.streams.source.table_reader import TableReader
 
         options = self._options_and_defaults()
-        return TableReader(partial(_open_metastore, options), batch_options(self._own_options()))
+        open_store = partial(_open_metastore, options)
+        return TableReader(open_store, batch_options(self._own_options()), self._snapshot)
 
     def _stream(self) -> Any:
         """Return a new `TableStream` that the options describe, with the columns that ``schema``
@@ -101,7 +104,7 @@ class DefaultSource(DataSource):
         from acidsql.streams.source.source import TableStream
 
         options = self._options_and_defaults()
-        return TableStream(partial(_open_metastore, options), self._own_options(), self._ddl)
+        return TableStream(partial(_open_metastore, options), self._own_options(), self._schema)
 
     def _own_options(self) -> dict[str, str]:
         """Return the options, by their names in lower case, but for those of object stores and
@@ -130,18 +133,16 @@ def _open_metastore(options: dict[str, str]) -> Any:
     process from then on. Names of options may be in any case.
 
     Raises:
-        SettingError: The URL in the options has a password, an option is a secret, or no warehouse
-            is named, which acidsql's own metastore needs.
+        SettingError: The URL in the options has a password, an option is a secret, no warehouse is
+            named, which acidsql's own metastore needs, or there is no metastore in the warehouse: a
+            reader makes none.
     """
     from acidsql.api.opening import (
         has_password,
         is_hive,
-        open_hive,
-        open_metastore,
-        warehouse_location,
+        open_metastore_without_spark,
     )
     from acidsql.errors import SettingError
-    from acidsql.settings import Settings
 
     _use_store_options(options)
     lower_options = {name.lower(): value for name, value in options.items()}
@@ -154,7 +155,7 @@ def _open_metastore(options: dict[str, str]) -> Any:
         )
     url = option_url or os.environ.get(_METASTORE_VARIABLE)
     if is_hive(url):
-        return open_hive(url, None)[0]
+        return open_metastore_without_spark(url, None)
     warehouse = lower_options.get("warehouse") or os.environ.get(_WAREHOUSE_VARIABLE)
     if warehouse is None:
         raise SettingError(
@@ -162,7 +163,7 @@ def _open_metastore(options: dict[str, str]) -> Any:
             f"{_WAREHOUSE_VARIABLE}.",
             name="warehouse",
         )
-    return open_metastore(url, warehouse_location(warehouse), Settings.of({}))
+    return open_metastore_without_spark(url, warehouse)
 
 
 def _use_store_options(options: dict[str, str]) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import getpass
 import socket
+from contextlib import suppress
 
 from acidsql.acid.table import TableName
-from acidsql.errors import TxnError
+from acidsql.errors import SnapshotTooOldError, TxnError
+from acidsql.metastore.catalog_history import CatalogChange
 from acidsql.metastore.interface import Metastore, TxnInfo, TxnState, TxnType
 from acidsql.settings import Settings
 from acidsql.txn.leases import PARTS
@@ -58,3 +60,33 @@ def snapshot_under_shared_lease(
     )  # fmt: skip
     store.keep_files(lease, [table])
     return snapshot_of(store, store.valid_txns(), [table], lease)
+
+
+def is_lease_open(store: Metastore, snapshot: Snapshot) -> bool:
+    """Whether the snapshot's lease is open in the store now."""
+    lease = snapshot.held_by
+    return lease is not None and store.txn_state(lease) is TxnState.OPEN
+
+
+def changes_under_lease(
+    store: Metastore, snapshot: Snapshot, table: TableName
+) -> list[CatalogChange]:
+    """Return the changes that others have made to a table's name in the catalog since a snapshot of
+    ``snapshot_under_shared_lease``; none if the metastore does not remember them.
+
+    Raises:
+        SnapshotTooOldError: The lease has ended, so the store may have forgotten such changes, and
+            the cleaner may have deleted files.
+    """
+    changes: list[CatalogChange] = []
+    with suppress(TxnError):  # the lease has ended, which is_lease_open tells, too
+        if store.abilities.remembers_changes and snapshot.held_by is not None:
+            changes = store.catalog_changes(snapshot.held_by, snapshot.valid_txns, table)
+    if not is_lease_open(store, snapshot):
+        raise SnapshotTooOldError(
+            f"{table} was loaded so long ago that its lease has ended (acidsql.lease.timeout; over "
+            "a Hive Metastore, hive.txn.timeout). Load the DataFrame again, or make the view "
+            "again, and query it before the lease ends.",
+            table=table,
+        )
+    return changes

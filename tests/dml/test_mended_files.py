@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +13,14 @@ import pytest
 from kit import clean, directories, ordered, rows
 from over_hive import OVER_HIVE, beside, needs, on_a_disk
 
+import pyspark_acidsql
 from acidsql.acid.bucket_codec import decode
 from acidsql.errors import AcidSqlError
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.orc.damage import MISPLACED_EVENTS
 from acidsql.storage.orc.event_file import EventFileWriter
 from acidsql.storage.orc.row_schema import RowSchema
+from acidsql.streams.source.source import TableStream
 
 pytestmark = [pytest.mark.spark, needs("can_work"), on_a_disk]
 
@@ -37,12 +41,17 @@ def create(acid, clause=""):
     acid.sql(f"CREATE TABLE t ({columns}) {clause}")
     partition = ", 'a'" if "PARTITIONED" in clause else ""
     for first in (0, 60):
-        acid.sql(
-            f"INSERT INTO t {VALUES}{partition} FROM "
-            f"(SELECT /*+ REPARTITION(3) */ id FROM range({first}, {first + 60}))"
-        )
+        insert(acid, first, partition)
     acid.sql("DELETE FROM t WHERE id % 4 = 1")
     acid.sql("RESET acidsql.driver.max.rows")
+
+
+def insert(acid, first, partition=""):
+    """Insert 60 rows into three bucket ids."""
+    acid.sql(
+        f"INSERT INTO t {VALUES}{partition} FROM "
+        f"(SELECT /*+ REPARTITION(3) */ id FROM range({first}, {first + 60}))"
+    )
 
 
 def files_of(acid, directory):
@@ -66,14 +75,15 @@ def write_deletes(path, events):
 
 
 def put_deletes_of_all_buckets_into_one_file(acid, directory="delete_delta_"):
-    """Write the delete events as Trino does for a table without buckets."""
-    paths = files_of(acid, directory)
-    assert len(paths) == 3
+    """Write the delete events of each directory as Trino does for a table without buckets."""
     keys = [("originalTransaction", "ascending"), ("bucket", "ascending"), ("rowId", "ascending")]
-    events = events_in(paths).sort_by(keys)
-    for path in paths:
-        path.unlink()
-    write_deletes(paths[0], events)
+    for _, group in groupby(files_of(acid, directory), lambda path: path.parent):
+        paths = list(group)
+        assert len(paths) == 3
+        events = events_in(paths).sort_by(keys)
+        for path in paths:
+            path.unlink()
+        write_deletes(paths[0], events)
 
 
 def turn_deletes_round(acid):
@@ -105,6 +115,20 @@ def findings(acid):
     with beside(acid, compactor="off") as reader:
         found = {row.finding for row in reader.check("t", level="rows").collect()}
     return found - {"FILES_NOT_AS_COMMITTED"}
+
+
+def rows_of_stream(acid, **options):
+    """The rows of a stream's first batch, as dicts."""
+    options = {"table": "t", "warehouse": acid.warehouse, **options}
+    stream = TableStream(partial(pyspark_acidsql._open_metastore, options), options)
+    splits = stream.partitions(stream.initialOffset(), stream.latestOffset())
+    batches = [batch for split in splits for batch in stream.read(split)]
+    stream.stop()
+    return [row for batch in batches for row in batch.to_pylist()]
+
+
+def ids_of_stream(acid, **options):
+    return sorted(row["id"] for row in rows_of_stream(acid, **options))
 
 
 BREACHES = {
@@ -222,3 +246,23 @@ def test_the_format_acidsql_reads_such_files_as_queries_do(acid, breach):
     BREACHES[breach][0](acid)
     reader = acid.spark.read.format("acidsql").option("table", "t")
     assert ordered(reader.load().collect()) == expected
+
+
+@needs("keeps_versions")
+@pytest.mark.parametrize("breach", BREACHES)
+def test_a_stream_reads_such_files_as_queries_do(acid, breach):
+    """The rows that are there; and what is there and what goes, as changes."""
+    create(acid)
+    acid.sql("SET acidsql.driver.max.rows = 0")
+    with acid.transaction():
+        insert(acid, 120)
+        acid.sql("DELETE FROM t WHERE id % 4 = 2")  # own rows, too
+    acid.sql("RESET acidsql.driver.max.rows")
+    expected_ids = sorted(row.id for row in acid.table("t").collect())
+    changes = acid.changes("t", 2).select("_change_type", "id").collect()
+    BREACHES[breach][0](acid)
+    assert ids_of_stream(acid) == expected_ids
+    inserted = sorted(row.id for row in changes if row._change_type == "insert")
+    assert ids_of_stream(acid, startingVersion="2") == inserted
+    changes_of_stream = rows_of_stream(acid, startingVersion="2", readChangeFeed="true")
+    assert sorted((row["_change_type"], row["id"]) for row in changes_of_stream) == sorted(changes)

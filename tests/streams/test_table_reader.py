@@ -15,12 +15,13 @@ from over_hive import beside, needs
 
 import pyspark_acidsql
 from acidsql.errors import (
-    CatalogError,
     SettingError,
     SnapshotTooOldError,
+    TableChangedError,
     UnsupportedError,
     VersionNotFoundError,
 )
+from acidsql.streams.source import table_reader
 from acidsql.streams.source.batch_options import batch_options
 from acidsql.streams.source.table_reader import TableReader
 
@@ -36,13 +37,17 @@ VALUES = """
     named_struct('x', 1, 'y', NULL)"""
 
 
-def reader_of(acid, **options):
-    """A reader as Spark makes it: it knows the columns."""
-    options = {"table": "t", **options}
+def loaded(acid, **options):
+    """A function that makes readers as Spark makes them for each place where a query names the
+    DataFrame: the snapshot was taken when the DataFrame was loaded."""
+    options = batch_options({"table": "t", **options})
     open_store = partial(pyspark_acidsql._open_metastore, {"warehouse": acid.warehouse})
-    reader = TableReader(open_store, batch_options(options))
-    reader.ddl = reader.read_columns()
-    return reader
+    taken = pickle.dumps(TableReader(open_store, options).take_snapshot())
+    return lambda: TableReader(open_store, options, pickle.loads(taken))
+
+
+def reader_of(acid, **options):
+    return loaded(acid, **options)()
 
 
 def rows_of_splits(reader, splits):
@@ -96,7 +101,7 @@ def test_a_session_names_the_warehouse_for_frames_and_views_of_pure_sql(acid, fr
     try:
         assert spark.sql("SELECT i32 FROM v WHERE p IS NULL").collect() == [(7,)]
         acid.sql("INSERT INTO t (i32) VALUES (9)")
-        assert spark.sql("SELECT count(*) FROM v").collect() == [(2,)]  # the first query's snapshot
+        assert spark.sql("SELECT count(*) FROM v").collect() == [(2,)]  # as when it was made
         assert frame().count() == 3
     finally:
         spark.catalog.dropTempView("v")
@@ -129,6 +134,8 @@ def test_errors_name_the_right_call(acid, frame):
         ({"startingVersion": "1", "version": "1"}, "A stream of a table has no option 'version'"),
         ({"columns": "idd"}, "has no column 'idd'. Did you mean `id`?"),
         ({"columns": " , "}, "names no column"),
+        ({"columns": "id, ID"}, "names 'id' twice"),
+        ({"snapshot": "default.seen:3:3::"}, "is one of default.seen, not of default.t"),
         ({"version": "one"}, "version='one' is no version"),
         ({"version": "1", "timestampAsOf": "2024-01-01T00:00:00Z"}, "Set one of version and"),
         ({"version": "1", "versionAsOf": "1"}, "are one option"),
@@ -249,33 +256,122 @@ def test_queries_share_a_young_lease_that_is_open(acid):
     assert len(leases(acid)) == 1 and leases(acid) != [lease]
 
 
-def test_a_table_that_changed_since_it_was_loaded_is_refused(acid):
+TABLE = [
+    "CREATE TABLE t (id INT) PARTITIONED BY (p INT)",
+    "INSERT INTO t VALUES (1, 1), (2, 2)",
+]
+CHANGES = {
+    "drops a partition": ["ALTER TABLE t DROP PARTITION (p = 1)"],
+    "renames a partition": ["ALTER TABLE t PARTITION (p = 1) RENAME TO PARTITION (p = 3)"],
+    "fills a partition anew": [
+        "ALTER TABLE t DROP PARTITION (p = 1)", "INSERT INTO t VALUES (5, 1), (6, 2)",
+    ],
+    "makes the table again": [
+        "DROP TABLE t", "CREATE TABLE t (id INT) PARTITIONED BY (p INT)",
+        "INSERT INTO t VALUES (7, 1)",
+    ],
+    "puts another table in its place": [
+        "ALTER TABLE t RENAME TO was", "CREATE TABLE t (id INT) PARTITIONED BY (p INT)",
+        "INSERT INTO t VALUES (8, 1)",
+    ],
+    "adds a column": ["ALTER TABLE t ADD COLUMNS (v INT)"],
+}  # fmt: skip
+
+
+def run_all(session, statements):
+    for statement in statements:
+        session.sql(statement)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_others_change_while_the_snapshot_is_taken_is_shown_as_a_whole(
+    acid, monkeypatch, change
+):
+    run_all(acid, TABLE)
+    statements = list(CHANGES[change])
+    take_snapshot = table_reader.snapshot_under_shared_lease
+
+    def take_snapshot_before_a_change(*arguments):
+        snapshot = take_snapshot(*arguments)
+        while statements:
+            acid.sql(statements.pop(0))
+        return snapshot
+
+    monkeypatch.setattr(table_reader, "snapshot_under_shared_lease", take_snapshot_before_a_change)
+    assert rows(acid) == rows_of_table(acid)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_table_that_changed_since_it_was_loaded_is_refused(acid, change):
+    run_all(acid, TABLE)
+    reader = reader_of(acid)
+    run_all(acid, CHANGES[change])
+    with pytest.raises(TableChangedError, match=r"default\.t.* since it was loaded\. Load the"):
+        reader.partitions()
+
+
+def test_changes_of_rows_and_properties_since_a_table_was_loaded_are_not_seen(acid):
+    run_all(acid, TABLE)
+    reader = reader_of(acid)
+    run_all(acid, ["INSERT INTO t VALUES (3, 3)", "DELETE FROM t WHERE id = 1"])
+    run_all(acid, ["ALTER TABLE t SET TBLPROPERTIES ('a' = 'b')", "TRUNCATE TABLE t"])
+    assert sorted(rows_of_splits(reader, reader.partitions())) == [(1, 1), (2, 2)]
+
+
+def test_all_places_of_a_query_show_one_moment(acid):
+    """Spark plans a source for each of them, at once, in processes of their own."""
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    make_reader = loaded(acid)
+    first = make_reader()
+    rows_of_first = rows_of_splits(first, first.partitions())
+    acid.sql("INSERT INTO t VALUES (2)")
+    second = make_reader()
+    assert rows_of_splits(second, second.partitions()) == rows_of_first == [(1,)]
+
+
+@pytest.mark.classic
+def test_a_frame_shows_the_rows_of_the_moment_when_it_was_loaded(acid, frame):
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("INSERT INTO t VALUES (1)")
+    loaded_before = frame()
+    acid.sql("INSERT INTO t VALUES (2)")
+    assert loaded_before.alias("a").join(loaded_before.alias("b"), "id").collect() == [(1,)]
+    assert frame().count() == 2
+
+
+def test_a_table_whose_lease_has_ended_is_refused(acid):
     acid.sql("CREATE TABLE t (id INT)")
     reader = reader_of(acid)
-    acid.sql("ALTER TABLE t ADD COLUMNS (v INT)")
-    with pytest.raises(CatalogError, match="has other columns now than when it was loaded"):
-        reader.partitions()
-    acid.sql("DROP TABLE t")
-    with pytest.raises(CatalogError, match="There is no table 'default.t'"):
+    abort_leases(acid)
+    with pytest.raises(SnapshotTooOldError, match="its lease has ended"):
         reader.partitions()
 
 
-def test_a_partition_that_is_dropped_while_files_are_listed_makes_a_new_plan(acid, monkeypatch):
-    from acidsql.streams.source import table_reader
+@pytest.mark.classic
+def test_tables_without_files_have_no_rows(acid, frame):
+    """Spark gives an empty plan a task of its own."""
+    acid.sql("CREATE TABLE t (id INT)")
+    acid.sql("CREATE TABLE parts (id INT) PARTITIONED BY (p INT)")
+    assert frame().collect() == frame(table="parts").collect() == []
+    acid.sql("INSERT INTO t VALUES (1)")
+    assert frame(version="0").collect() == []
 
-    acid.sql("CREATE TABLE t (id INT) PARTITIONED BY (p INT)")
-    acid.sql("INSERT INTO t VALUES (1, 1), (2, 2)")
-    drops = ["ALTER TABLE t DROP PARTITION (p = 1)"]
-    plan_tasks = table_reader.plan_tasks
 
-    def plan_while_a_partition_goes(*arguments):
-        tasks = plan_tasks(*arguments)
-        while drops:
-            acid.sql(drops.pop())
-        return tasks
+@pytest.mark.classic
+def test_a_char_is_compared_as_in_a_query(acid, frame):
+    acid.sql("CREATE TABLE t (id INT, c CHAR(5))")
+    acid.sql("INSERT INTO t VALUES (1, 'ab'), (2, 'ab   '), (3, 'abc')")
+    for condition in ("c = 'ab'", "c IN ('ab', 'x')", "c < 'abc'"):
+        expected = sorted(acid.table("t").where(condition).collect())
+        assert sorted(frame().where(condition).collect()) == expected
+        assert len(expected) == 2
 
-    monkeypatch.setattr(table_reader, "plan_tasks", plan_while_a_partition_goes)
-    assert rows(acid) == [(2, 2)]
+
+def test_a_misspelt_warehouse_is_not_made(acid, tmp_path):
+    with pytest.raises(SettingError, match="There is no metastore in the warehouse"):
+        pyspark_acidsql._open_metastore({"warehouse": str(tmp_path / "misspelt")})
+    assert not (tmp_path / "misspelt").exists()
 
 
 def test_a_setting_of_the_process_names_the_warehouse(acid, monkeypatch):

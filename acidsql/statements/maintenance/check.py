@@ -18,7 +18,6 @@ from acidsql.plan.locking import read_lock
 from acidsql.statements.context.environment import statement_environment
 from acidsql.statements.context.family import Family
 from acidsql.statements.context.result import rows_frame
-from acidsql.statements.queries.table_rows import check_after_block
 from acidsql.storage.checking.directories import (
     CatalogFacts,
     CommittedFiles,
@@ -27,6 +26,7 @@ from acidsql.storage.checking.directories import (
 )
 from acidsql.storage.checking.job import MOST, TableCheck, too_many_findings
 from acidsql.storage.files.filesystem import FileSystem, filesystem_for
+from acidsql.storage.files.gone import check_after_block
 from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
 
 REPAIR_OPERATION = "REPAIR TABLE"  # the operation in a table's history

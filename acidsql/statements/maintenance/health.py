@@ -20,8 +20,9 @@ from acidsql.metastore.compaction_queue import CompactionType
 from acidsql.metastore.foreign import acid_table
 from acidsql.statements.context.family import Context, Family
 from acidsql.statements.context.result import rows_frame
-from acidsql.statements.queries.table_rows import TableRows, check_after_block
+from acidsql.statements.queries.table_rows import TableRows
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import check_after_block
 from acidsql.storage.files.parallel import run_in_threads
 from acidsql.storage.reading.pruning.inventory import UNKNOWN, FoundFile
 from acidsql.storage.tables.file_info import is_our_file, row_count_and_problem

@@ -23,9 +23,9 @@ from acidsql.sql.queries.table_changes import TableChanges
 from acidsql.statements.context.family import Context
 from acidsql.statements.context.statement_text import StatementText
 from acidsql.statements.context.time_travel import PointInTime, TimeTravel
-from acidsql.statements.queries.table_rows import check_after_block
 from acidsql.storage.columns import literal, quote
 from acidsql.storage.event_records import VERSION
+from acidsql.storage.files.gone import check_after_block
 from acidsql.storage.reading.change_columns import (
     ADDED,
     CHANGE_TYPE,

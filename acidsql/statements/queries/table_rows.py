@@ -8,8 +8,7 @@ metastore that is not ACID; it has no versions.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 
 from pyspark.sql import DataFrame
@@ -18,7 +17,7 @@ from acidsql.acid.table import Table
 from acidsql.acid.values.predicate import EVERYTHING, Demand
 from acidsql.acid.virtual_columns import ROW__ID
 from acidsql.acid.write_ids import ValidWriteIdList
-from acidsql.errors import AcidSqlError, CatalogError, UnsupportedError
+from acidsql.errors import CatalogError, UnsupportedError
 from acidsql.metastore.foreign import ForeignTable
 from acidsql.metastore.interface import TxnState
 from acidsql.metastore.older_versions import require_files_kept
@@ -29,6 +28,7 @@ from acidsql.statements.context.time_travel import PointInTime, TimeTravel
 from acidsql.statements.queries.view_rows import in_view, text_of_view_query
 from acidsql.storage.columns import quote
 from acidsql.storage.files.filesystem import filesystem_for
+from acidsql.storage.files.gone import check_after_block
 from acidsql.storage.reading.plain_tables import read_plain
 from acidsql.storage.reading.pruning.inventory import FoundFile, inventory
 from acidsql.storage.reading.read import NeededRows, TableSnapshot, read_rows
@@ -208,18 +208,6 @@ class TableRows:
         cleaner keeps the snapshot's files."""
         holder = snapshot.held_by
         return holder is not None and self._metastore.txn_state(holder) is TxnState.OPEN
-
-
-@contextmanager
-def check_after_block(check: Callable[[], None]) -> Iterator[None]:
-    """Call ``check`` after the block, also if the block fails with an AcidSqlError or OSError: then
-    ``check`` may raise the better error. Other errors pass without the call."""
-    try:
-        yield
-    except (AcidSqlError, OSError):
-        check()
-        raise
-    check()
 
 
 def select_standin_columns(rows: DataFrame, standin: StandIn) -> DataFrame:

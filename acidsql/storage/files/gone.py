@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from acidsql.errors import SnapshotTooOldError
+from acidsql.errors import AcidSqlError, SnapshotTooOldError
 
 
 @contextmanager
@@ -41,3 +41,15 @@ def directory_gone_error(path: str, error: FileNotFoundError) -> SnapshotTooOldE
         f"drop the table or partition that the catalog has at '{path}'.",
         path=missing,
     )
+
+
+@contextmanager
+def check_after_block(check: Callable[[], None]) -> Iterator[None]:
+    """Call ``check`` after the block, also if the block fails with an AcidSqlError or OSError: then
+    ``check`` may raise the better error. Other errors pass without the call."""
+    try:
+        yield
+    except (AcidSqlError, OSError):
+        check()
+        raise
+    check()

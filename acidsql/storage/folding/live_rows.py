@@ -1,9 +1,8 @@
 """The live rows of a table in Python tasks, for a reader that has no session.
 
 The driver lists the files of a snapshot, and divides them among tasks. A task gets files of insert
-events, each with the files of delete events of its bucket (I5); in a table without buckets, where
-Trino breaks this rule, with those of its partition. Of a file of moderate size the task decodes
-only the columns that are shown. All other files are read as those of a stream.
+events, each with the files of delete events that may name its rows. Of a file of moderate size the
+task decodes only the columns that are shown. All other files are read as those of a stream.
 """
 
 from __future__ import annotations
@@ -16,15 +15,13 @@ import pyarrow as pa
 
 from acidsql.acid.table import ORC, Column, Table
 from acidsql.acid.values.predicate import ANYTHING
-from acidsql.acid.write_ids import ValidTxnList, ValidWriteIdList
 from acidsql.errors import UnsupportedError
-from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.folding.stream_reads import (
     FIRST_COLUMN,
     Shows,
     StreamRead,
-    live_reads,
+    live_reads_of_listings,
     shown_batch,
     stream_events,
     unshown_type,
@@ -35,7 +32,8 @@ from acidsql.storage.reading.events.deletion_vectors import (
 )
 from acidsql.storage.reading.events.event_reader import FileRead, plain_reads
 from acidsql.storage.reading.events.point_search import Search, column_name, search_file
-from acidsql.storage.tables.listing import list_table, plain_files_by_partition
+from acidsql.storage.reading.read import TableSnapshot
+from acidsql.storage.tables.listing import plain_files_by_partition
 
 # A larger file is decoded in batches, with all of its columns: its chosen columns together might
 # need too much memory.
@@ -76,51 +74,37 @@ class LiveRows:
         return [i for i, column in enumerate(self.table.columns) if column.name in names]
 
 
-def plan_tasks(
-    shown: LiveRows,
-    partitions: Sequence[str],
-    write_ids: ValidWriteIdList,
-    txns: ValidTxnList,
-) -> list[list[StreamRead]]:
-    """List the files of a snapshot, which somebody keeps from the cleaner, and return the work of
-    each task.
+def plan_tasks(shown: LiveRows, snapshot: TableSnapshot) -> list[list[StreamRead]]:
+    """List the files of a snapshot, and return the work of each task. There is at least one task:
+    Spark would give an empty plan a task that it makes itself.
 
     Raises:
         SnapshotTooOldError: A directory is gone.
+        FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the files any more.
     """
-    if shown.table.is_insert_only:
-        reads = _plain_file_reads(shown.table, partitions, write_ids, txns)
-    else:
-        reads = live_reads(
-            shown.table, partitions, write_ids, txns,
-            are_deletes_misplaced=not shown.table.bucket_columns,
-        )  # fmt: skip
+    table = shown.table
+    with naming_missing(table.location):
+        directories = snapshot.partitions if table.partition_columns else [""]
+        listings = snapshot.list_directories(directories)
+        if table.is_insert_only:
+            files, sizes = plain_files_by_partition(listings)
+            plain = plain_reads(files, sizes)
+            reads = [StreamRead(read, (), Shows.LIVE, size=read.size) for read in plain]
+        else:
+            reads = live_reads_of_listings(table, listings, snapshot.write_ids)
     total = sum(read.size + _OPENING_BYTES for read in reads)
     task_bytes = min(_MOST_TASK_BYTES, max(_LEAST_TASK_BYTES, total // _TASKS))
-    tasks: list[list[StreamRead]] = []
-    bytes_left = 0
+    tasks: list[list[StreamRead]] = [[]]
+    bytes_left = task_bytes
     # Files with the same delete events stay together, so that a task reads these once.
     for read in sorted(reads, key=lambda read: [delete.file for delete in read.deletes]):
         read_bytes = read.size + _OPENING_BYTES
-        if not tasks or bytes_left < read_bytes:
+        if tasks[-1] and bytes_left < read_bytes:
             tasks.append([])
             bytes_left = task_bytes
         tasks[-1].append(read)
         bytes_left -= read_bytes
     return tasks
-
-
-def _plain_file_reads(
-    table: Table, directories: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
-) -> list[StreamRead]:
-    """List the files of an insert-only table, and return one read for each."""
-    fs = filesystem_for(table.location)
-    with naming_missing(table.location):
-        listings = list_table(
-            fs, table.location, directories, write_ids, txns, plain=True, history_is_kept=True
-        )
-    files, sizes = plain_files_by_partition(listings)
-    return [StreamRead(read, (), Shows.LIVE, size=read.size) for read in plain_reads(files, sizes)]
 
 
 def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.RecordBatch]:
@@ -132,11 +116,11 @@ def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.Recor
         FormatError: A file is damaged.
     """
     deletes: tuple[FileRead, ...] = ()
-    vectors = deletion_vectors_of_files([], [0])
+    vectors = deletion_vectors_of_files([])
     for read in reads:
         if read.deletes != deletes:
             deletes = read.deletes
-            vectors = deletion_vectors_of_files([(0, delete) for delete in deletes], [0])
+            vectors = deletion_vectors_of_files([(0, delete) for delete in deletes])
         tables = None
         if vectors is not None and _can_choose_columns(read):
             tables = _search(shown, read, vectors)

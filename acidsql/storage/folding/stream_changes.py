@@ -13,16 +13,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import types as T  # noqa: N812 - PySpark's own convention
 
-from acidsql.acid.table import Table
+from acidsql.acid.table import Column, Table
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.virtual_columns import ROW__ID, ROW__ID_TYPE
 from acidsql.errors import ConstraintError, UnsupportedError
 from acidsql.storage.folding.event_merge import KEYS, Int64s
 from acidsql.storage.folding.stream_reads import (
     StreamRead,
-    stream_ddl,
     stream_events,
+    stream_schema,
     to_shown_columns,
 )
 from acidsql.storage.reading.change_columns import (
@@ -37,6 +38,7 @@ from acidsql.storage.reading.change_columns import (
     TXN_ID,
     same_key_message,
 )
+from acidsql.storage.spark.shown_schema import shown_schema
 
 _TASK_BYTES = 64 * 1024 * 1024  # of files, that one task reads, if there are keys
 _KINDS = [INSERT, DELETE, POSTIMAGE, PREIMAGE]
@@ -64,8 +66,8 @@ class FeedRead:
     commits: Mapping[int, tuple[int, int]]
 
 
-def feed_ddl(table: Table, keys: Sequence[str]) -> str:
-    """Return the columns of the change rows as DDL: the table's, then kind of change, version,
+def feed_schema(table: Table, keys: Sequence[str]) -> T.StructType:
+    """Return the schema of the change rows: the table's columns, then kind of change, version,
     time, transaction and row id.
 
     Raises:
@@ -83,10 +85,11 @@ def feed_ddl(table: Table, keys: Sequence[str]) -> str:
             f"{nested[0].name}: it has parts.",
             condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
         )
-    return (
-        f"{stream_ddl(table)}, {CHANGE_TYPE} string, {COMMIT_VERSION} bigint, "
-        f"{COMMIT_TIMESTAMP} timestamp, {TXN_ID} bigint, {ROW__ID} {ROW__ID_TYPE}"
-    )
+    row_id = shown_schema([Column(ROW__ID, ROW__ID_TYPE)]).fields
+    added_types = [T.StringType(), T.LongType(), T.TimestampType(), T.LongType()]
+    names = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP, TXN_ID)
+    added = [T.StructField(name, kind) for name, kind in zip(names, added_types, strict=True)]
+    return T.StructType([*stream_schema(table).fields, *added, *row_id])
 
 
 def feed_reads(
@@ -115,8 +118,8 @@ def feed_reads(
 
 
 def feed_rows(feed_read: FeedRead, table: Table) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a task, with the columns of ``feed_ddl``. With keys, a deletion and an
-    insertion of one version and key are the two images of an update; without, all are deletions
+    """Yield the changes of a task, with the columns of ``feed_schema``. With keys, a deletion and
+    an insertion of one version and key are the two images of an update; without, all are deletions
     and insertions.
 
     Raises:

@@ -1,7 +1,8 @@
 """The rows of a stream's micro-batch: which files to read, and how a task reads one of them.
 
-A task knows neither a session nor a metastore, only the file and the delete events of its bucket
-(I5). So it finds the same events as ``reading.changes``, from the same listing, but without Spark.
+A task knows neither a session nor a metastore, only the file and the delete events that may name
+its rows (I5). So it finds the same events as ``reading.changes``, from the same listing, but
+without Spark.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql.types import StructType
 
 from acidsql.acid.bucket_codec import decode
 from acidsql.acid.layout import bucket_id_of, parse_partition_name
@@ -22,7 +24,6 @@ from acidsql.acid.values.partition_values import partition_value
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
 from acidsql.errors import UnsupportedError
-from acidsql.storage.columns import quote, shown_type
 from acidsql.storage.event_records import WRITE_ID
 from acidsql.storage.files.filesystem import filesystem_for
 from acidsql.storage.files.gone import naming_missing
@@ -37,6 +38,7 @@ from acidsql.storage.reading.events.event_reader import (
     read_deletes,
     read_for_query,
 )
+from acidsql.storage.spark.shown_schema import shown_schema
 from acidsql.storage.tables.listing import Listing, list_table
 
 FIRST_COLUMN = 4  # behind the row id and the partition
@@ -64,7 +66,8 @@ class StreamRead:
 
     Attributes:
         read: The file of insert events.
-        deletes: The files of delete events of the same partition and bucket.
+        deletes: The files of delete events that may name rows of the file: those of its partition
+            and, in a table with buckets, of its bucket.
         shows: Which rows.
         new: The new write ids; None: all.
         overwritten_by: The write id of the overwrite that has deleted the rows; None: none.
@@ -92,8 +95,8 @@ class _DeletedRowIds:
     versions: Int64s
 
 
-def stream_ddl(table: Table) -> str:
-    """Return the DDL of the rows that a stream gives: the table's columns.
+def stream_schema(table: Table) -> StructType:
+    """Return the schema of the rows that a stream gives: the table's columns.
 
     Raises:
         UnsupportedError: The table has no row ids, or a type that Python tasks cannot show.
@@ -107,7 +110,7 @@ def stream_ddl(table: Table) -> str:
             f"{table.name} cannot be read as a stream: {reason}.",
             condition="UNSUPPORTED_FEATURE.STREAM_SOURCE",
         )
-    return shown_ddl(table.all_columns)
+    return shown_schema(table.all_columns)
 
 
 def unshown_type(columns: Sequence[Column], table: Table) -> str | None:
@@ -124,33 +127,13 @@ def unshown_type(columns: Sequence[Column], table: Table) -> str | None:
     return None
 
 
-def shown_ddl(columns: Sequence[Column]) -> str:
-    """Return the DDL of these columns as Python tasks show them: CHAR as STRING, all others as a
-    scan shows them.
-    """
-    return ", ".join(f"{quote(column.name)} {_shown_type(column.type)}" for column in columns)
-
-
-def _shown_type(kind: str) -> str:
-    return "string" if kind.startswith("char") else shown_type(kind)
-
-
 # ── which files ──────────────────────────────────────────────────────────────────────────────
 
 
 def live_reads(
-    table: Table,
-    partitions: Sequence[str],
-    write_ids: ValidWriteIdList,
-    txns: ValidTxnList,
-    *,
-    are_deletes_misplaced: bool = False,
+    table: Table, partitions: Sequence[str], write_ids: ValidWriteIdList, txns: ValidTxnList
 ) -> list[StreamRead]:
     """List the files of a snapshot, and return one read for each, of its live rows.
-
-    ``are_deletes_misplaced``: delete events may be in a file of another bucket than their rows, as
-    Trino writes them for tables without buckets. Then each read has all files of delete events of
-    its partition.
 
     Raises:
         SnapshotTooOldError: A directory is gone.
@@ -158,11 +141,19 @@ def live_reads(
     fs = filesystem_for(table.location)
     with naming_missing(table.location):
         listings = list_table(fs, table.location, partitions, write_ids, txns, history_is_kept=True)
-    reads = [read for listing in listings for read in _stream_reads(listing, write_ids, Shows.LIVE)]
-    if not are_deletes_misplaced:
-        return reads
-    deletes = {listing.partition: tuple(plan_deletes(listing, write_ids)) for listing in listings}
-    return [replace(read, deletes=deletes[read.read.partition]) for read in reads]
+        return live_reads_of_listings(table, listings, write_ids)
+
+
+def live_reads_of_listings(
+    table: Table, listings: Sequence[Listing], write_ids: ValidWriteIdList
+) -> list[StreamRead]:
+    """Return one read for each listed file of a table, of its live rows. Footers of originals are
+    read."""
+    return [
+        read
+        for listing in listings
+        for read in _stream_reads(table, listing, write_ids, Shows.LIVE)
+    ]
 
 
 def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[StreamRead]:
@@ -176,7 +167,7 @@ def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[St
             new row ids.
     """
     with naming_missing(changes.table.location):
-        files, after = changed_files(changes), changes.new.after
+        files, after, table = changed_files(changes), changes.new.after, changes.table
         inserted = [
             listing if may_delete_own([listing]) else replace(listing, deletes=())
             for listing in files.new
@@ -184,19 +175,22 @@ def new_reads(changes: ChangesRequest, *, with_deletes: bool = False) -> list[St
         reads = [
             read
             for listing in inserted
-            for read in _stream_reads(listing, after, Shows.NEW, changes.new)
+            for read in _stream_reads(table, listing, after, Shows.NEW, changes.new)
         ]
         if not with_deletes:
             return reads
         for listing in files.listings_with_named_rows(after):
-            reads += _stream_reads(listing, after, Shows.DELETED, changes.new)
+            reads += _stream_reads(table, listing, after, Shows.DELETED, changes.new)
         for write_id, write_ids, listings in files.overwritten:
             for listing in listings:
-                reads += _stream_reads(listing, write_ids, Shows.LIVE, overwritten_by=write_id)
+                reads += _stream_reads(
+                    table, listing, write_ids, Shows.LIVE, overwritten_by=write_id
+                )
     return reads
 
 
 def _stream_reads(
+    table: Table,
     listing: Listing,
     write_ids: ValidWriteIdList,
     shows: Shows,
@@ -204,24 +198,27 @@ def _stream_reads(
     overwritten_by: int | None = None,
 ) -> list[StreamRead]:
     """Return one read for each file of insert events of a listing, with the files of delete events
-    of the same bucket; originals without rows have none. The other parameters are fields of the
+    that may name its rows; originals without rows have none. The other parameters are fields of the
     reads.
+
+    In a table with buckets these are the files of the same bucket (I5). In others Trino breaks this
+    rule: it writes delete events of all buckets into one file. So there each read has all of them.
     """
     sizes = {file.path: file.size for file in listing.data}
     for group in listing.originals:
         sizes |= zip(group.paths, group.sizes, strict=True)
-    deletes: dict[int | None, list[FileRead]] = {}
-    for delete_read in plan_deletes(listing, write_ids):
-        deletes.setdefault(_bucket_id_of_read(delete_read), []).append(delete_read)
+    all_deletes = tuple(plan_deletes(listing, write_ids))
+    deletes_by_bucket: dict[int | None, list[FileRead]] = {}
+    for delete_read in all_deletes:
+        deletes_by_bucket.setdefault(_bucket_id_of_read(delete_read), []).append(delete_read)
+
+    def deletes_of(read: FileRead) -> tuple[FileRead, ...]:
+        if not table.bucket_columns:
+            return all_deletes
+        return tuple(deletes_by_bucket.get(_bucket_id_of_read(read), ()))
+
     return [
-        StreamRead(
-            read,
-            tuple(deletes.get(_bucket_id_of_read(read), ())),
-            shows,
-            new,
-            overwritten_by,
-            sizes[read.file],
-        )
+        StreamRead(read, deletes_of(read), shows, new, overwritten_by, sizes[read.file])
         for read in plan_reads([listing], write_ids)
     ]
 
@@ -239,7 +236,7 @@ def _bucket_id_of_read(read: FileRead) -> int | None:
 
 def stream_rows(stream_read: StreamRead, table: Table) -> Iterator[pa.RecordBatch]:
     """Yield those rows of a file that its read is to show (see ``Shows``), with the columns of
-    ``stream_ddl``. This runs in a task.
+    ``stream_schema``. This runs in a task.
 
     Raises:
         SnapshotTooOldError: A file is gone.

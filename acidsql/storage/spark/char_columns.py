@@ -11,6 +11,12 @@ from acidsql.storage.spark.session.jvm import is_remote
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"  # CharVarcharUtils
 
 
+def char_metadata(hive_type: str) -> dict[str, str]:
+    """Return the metadata of a column that say of a CHAR that the column is one; of another type,
+    none."""
+    return {_CHAR_TYPE: hive_type} if hive_type.startswith("char") else {}
+
+
 def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
     """Return a DataFrame whose metadata says of the table's CHAR columns that they are CHAR; Spark
     would take them for strings. Values stay as they are. Columns are found by name; CHARs inside of
@@ -18,14 +24,12 @@ def mark_char_columns(rows: DataFrame, table: Table) -> DataFrame:
 
     Spark then pads the values that a CHAR is compared with, as it does for its own tables.
     """
-    chars = {
-        column.name: column.type for column in table.all_columns if column.type.startswith("char")
-    }
-    names = rows.columns if chars else []
+    metadata = {column.name: char_metadata(column.type) for column in table.all_columns}
+    names = rows.columns if any(metadata.values()) else []
     marked = {
-        name: rows[quote(name)].alias(name, metadata={_CHAR_TYPE: chars[name]})
+        name: rows[quote(name)].alias(name, metadata=metadata[name])
         for name in names
-        if name in chars
+        if metadata.get(name)
     }
     if marked and is_remote(rows.sparkSession):  # whose withColumns would lose the metadata
         return rows.select(*(marked.get(name, rows[quote(name)]) for name in names))

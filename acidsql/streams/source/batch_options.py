@@ -101,7 +101,11 @@ def _version(name: str, text: str) -> int:
 
 
 def _chosen_columns(text: str) -> tuple[str, ...]:
-    """Return the names of columns, in lower case. Raise SettingError if there are none."""
+    """Return the names of columns, in lower case. Raise SettingError if there are none, or one
+    twice."""
     if not (names := column_names(text.lower())):
         raise SettingError("The option columns names no column.", name="columns")
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise SettingError(f"The option columns names '{name}' twice.", name="columns")
     return names

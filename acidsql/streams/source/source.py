@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
 
 from acidsql.acid.table import Table
 from acidsql.acid.write_ids import NewWriteIds, ValidTxnList, ValidWriteIdList
@@ -29,17 +30,18 @@ from acidsql.metastore.older_versions import (
     oldest_version_after_loss,
     write_ids_at_commit,
 )
-from acidsql.storage.folding.stream_changes import FeedRead, feed_ddl, feed_reads, feed_rows
+from acidsql.storage.folding.stream_changes import FeedRead, feed_reads, feed_rows, feed_schema
 from acidsql.storage.folding.stream_reads import (
     Shows,
     StreamRead,
     live_reads,
     new_reads,
-    stream_ddl,
     stream_rows,
+    stream_schema,
 )
 from acidsql.storage.reading.change_columns import change_keys, refuse_reserved_names
 from acidsql.storage.reading.changes import ChangesRequest
+from acidsql.storage.spark.shown_schema import schema_text
 from acidsql.streams.source.catalog import missing_table_error, partition_names
 from acidsql.streams.source.read_limits import (
     SupportsTriggerAvailableNow,
@@ -65,7 +67,7 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     Args:
         open_store: Opens the metastore.
         options: The options of ``readStream``.
-        ddl: The columns that Spark knows; None: ask the table.
+        schema: The columns that Spark knows; None: ask the table.
 
     Raises:
         SettingError: An option is missing, unknown or wrong.
@@ -78,16 +80,16 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self,
         open_store: Callable[[], Metastore],
         options: Mapping[str, str],
-        ddl: str | None = None,
+        schema: StructType | None = None,
     ) -> None:
         self._options = source_options(options)
         self._open = open_store
         self._name = self._options.table
         self._store: Metastore | None = None
         self._last: ValidWriteIdList | None = None  # where Trigger.AvailableNow ends
-        self.ddl = ddl
+        self.schema = schema
         self.table = self._require_table()
-        self.ddl = self._columns_ddl(self.table)
+        self.schema = self._schema_of(self.table)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is pickled for tasks: the table only, and nothing of the metastore."""
@@ -267,21 +269,21 @@ class TableStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         table = acid_table(self._metastore.find(self._name))
         if table is None:
             raise missing_table_error(self._metastore, self._name)
-        if self.ddl is not None and (now := self._columns_ddl(table)) != self.ddl:
+        if self.schema is not None and (now := self._schema_of(table)) != self.schema:
             raise _source_changed_error(
-                f"{self._name} has other columns now than when the stream began: {now} instead of "
-                f"{self.ddl}. Start the query again."
+                f"{self._name} has other columns now than when the stream began: "
+                f"{schema_text(now)} instead of {schema_text(self.schema)}. Start the query again."
             )
         return table
 
-    def _columns_ddl(self, table: Table) -> str:
-        """Return the DDL of the stream's columns: the table's or, for a change feed, with the
+    def _schema_of(self, table: Table) -> StructType:
+        """Return the schema of the stream: the table's columns or, for a change feed, with the
         columns about changes. Raise an error if the table cannot be a stream, or lacks a key
         column."""
         if not self._options.is_feed:
-            return stream_ddl(table)
+            return stream_schema(table)
         refuse_reserved_names(table)
-        return feed_ddl(table, change_keys(table, self._options.keys))
+        return feed_schema(table, change_keys(table, self._options.keys))
 
     def _version_sizes(self) -> dict[int, int]:
         """Return how many bytes each version wrote, by write id, as far as the metastore remembers

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ class DeletionVectors:
     Attributes:
         pages: One column for each page: partition number, write id, bucket property, page number.
         words: One row for each page: words of 64 rows each; the lowest bit is the first row's.
-        index: How tasks find a row's page; None if an index would be too large.
+        index: How tasks find a row's page; None if an index would be too large, or is not needed.
     """
 
     pages: _Ints
@@ -162,20 +162,19 @@ def deletion_vectors(
         for listing in listings
         for read in plan_deletes(listing, write_ids)
     ]
-    return deletion_vectors_of_files(reads, list(numbers.values()))
+    vectors = deletion_vectors_of_files(reads)
+    if vectors is None:
+        return None
+    modulus = _modulus(np.unique(np.array([0, *numbers.values()], np.int64)))
+    return replace(vectors, index=_page_index(vectors.pages, modulus))
 
 
-def deletion_vectors_of_files(
-    reads: Sequence[tuple[int, FileRead]], numbers: Sequence[int]
-) -> DeletionVectors | None:
-    """Read the delete events of some files now, in threads.
-
-    Args:
-        reads: The files, each after the number of its partition.
-        numbers: The numbers of all partitions, also of those without delete events.
+def deletion_vectors_of_files(reads: Sequence[tuple[int, FileRead]]) -> DeletionVectors | None:
+    """Read the delete events of some files now, in threads. ``reads``: the files, each after the
+    number of its partition.
 
     Returns:
-        The bits, or None, as ``deletion_vectors``.
+        The bits, or None, as ``deletion_vectors``. They have no index, which only a scan needs.
 
     Raises:
         SnapshotTooOldError: A file is gone.
@@ -198,8 +197,7 @@ def deletion_vectors_of_files(
         if not bits.set([np.concatenate(column) for column in zip(*keys, strict=True)]):
             return None
     pages = np.array(list(bits.slots), np.int64).reshape(-1, 4).T
-    index = _page_index(pages, _modulus(np.unique(np.array([0, *numbers], np.int64))))
-    return DeletionVectors(pages, bits.words[: len(bits.slots)], index)
+    return DeletionVectors(pages, bits.words[: len(bits.slots)], None)
 
 
 def _modulus(numbers: _Ints) -> int | None:
