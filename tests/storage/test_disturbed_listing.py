@@ -153,10 +153,10 @@ def test_a_dangling_partition_is_an_error_of_a_reader(put, tmp_path):
         listed(LOCAL, tmp_path, found)
 
 
-def test_without_a_metastore_a_missing_directory_is_no_table(tmp_path, monkeypatch):
-    monkeypatch.setattr("acidsql.storage.reading.read.hand_over_store_settings", lambda spark: None)
+def test_without_a_metastore_a_missing_directory_is_no_table(tmp_path):
+    """Of a path on this machine's disk nobody asks Spark: here is no session."""
     with pytest.raises(FormatError, match="There is no directory"):
-        read(object.__new__(SparkSession), f"{tmp_path}/nothing", [("id", "int")])
+        read(object.__new__(SparkSession), f"file:{tmp_path}/nothing", [("id", "int")])
 
 
 class _Gone(LocalFileSystem):

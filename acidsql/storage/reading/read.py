@@ -10,6 +10,7 @@ from typing import cast
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from acidsql.acid.paths import scheme_and_root
 from acidsql.acid.state import history_gone_error
 from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
 from acidsql.acid.values.predicate import Demand
@@ -199,7 +200,8 @@ def read(
         UnsupportedError: ``file_format`` is another format.
     """
     translate_file_errors()
-    hand_over_store_settings(spark)
+    if scheme_and_root(str(path))[0] != "file":  # of others, Hadoop's settings decide
+        hand_over_store_settings(spark)
     path = sparks_location(str(path)).rstrip("/")
     fs = filesystem_for(path)
     partition_columns = _schema_columns(partitioned_by) if partitioned_by else ()
