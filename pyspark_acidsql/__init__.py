@@ -16,6 +16,9 @@ from typing import Any
 
 from pyspark.sql.datasource import DataSource
 
+# An option of ours among the defaults: the metastore's URL has a password.
+IN_ENVIRONMENT = "metastore_in_environment"
+
 _METASTORE_VARIABLE, _WAREHOUSE_VARIABLE = "ACIDSQL_METASTORE", "ACIDSQL_WAREHOUSE"
 
 
@@ -51,7 +54,9 @@ class DefaultSource(DataSource):
         in its place."""
         raise NotImplementedError(
             "df.write.format('acidsql') cannot write in transactions. Write "
-            "acid.insert_into('db.t', df)."
+            "acid.insert_into('db.t', df), with overwrite=True to replace rows, or "
+            "acid.create_table('db.t', df) for a new table. Or let Spark's own calls do so: "
+            "acidsql.connect(spark, extend=True)."
         )
 
     def schema(self) -> Any:
@@ -133,9 +138,9 @@ def _open_metastore(options: dict[str, str]) -> Any:
     process from then on. Names of options may be in any case.
 
     Raises:
-        SettingError: The URL in the options has a password, an option is a secret, no warehouse is
-            named, which acidsql's own metastore needs, or there is no metastore in the warehouse: a
-            reader makes none.
+        SettingError: The URL in the options has a password, or that of the session has one and the
+            environment has none; an option is a secret; no warehouse is named, which acidsql's own
+            metastore needs; or there is no metastore in the warehouse: a reader makes none.
     """
     from acidsql.api.opening import (
         has_password,
@@ -154,6 +159,12 @@ def _open_metastore(options: dict[str, str]) -> Any:
             name="metastore",
         )
     url = option_url or os.environ.get(_METASTORE_VARIABLE)
+    if url is None and IN_ENVIRONMENT in options:
+        raise SettingError(
+            "The URL of the session's metastore has a password, which Spark would show. Set the "
+            f"environment variable {_METASTORE_VARIABLE} before Spark starts.",
+            name="metastore",
+        )
     if is_hive(url):
         return open_metastore_without_spark(url, None)
     warehouse = lower_options.get("warehouse") or os.environ.get(_WAREHOUSE_VARIABLE)

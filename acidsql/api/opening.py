@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeGuard
-from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _METASTORE_FILE = ".acidsql/metastore.db"
+_PASSWORD = re.compile("://[^:/]*:[^@]*@|passw(or)?d", re.IGNORECASE)
 
 
 def conf(spark: SparkSession, name: str) -> str | None:
@@ -158,8 +159,9 @@ def is_hive(url: str | None) -> TypeGuard[str]:
 
 
 def has_password(url: str) -> bool:
-    """Whether the URL of a metastore has a password."""
-    return bool(urlsplit(url).password) or "password" in url.lower()
+    """Whether the URL of a metastore may have a password: before the host, where SQLAlchemy takes
+    all characters but an @ for one, or as ``password`` or ``passwd`` behind it."""
+    return bool(_PASSWORD.search(url))
 
 
 def need_hive(url: str) -> None:

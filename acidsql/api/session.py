@@ -157,9 +157,14 @@ def _prepare_spark(
 
 def _source_defaults(warehouse: str, url: str | None) -> dict[str, str]:
     """Return the options with which ``format("acidsql")`` finds a session's metastore. A URL with a
-    password is not among them, because Spark would show it."""
+    password is not among them, because Spark would show it: they say that the environment must have
+    it, lest the metastore be taken for the SQLite file of the warehouse."""
+    from pyspark_acidsql import IN_ENVIRONMENT  # here: many programs do not need the format
+
     defaults = {} if is_hive(url) else {"warehouse": warehouse}
-    return defaults if url is None or has_password(url) else {**defaults, "metastore": url}
+    if url is None:
+        return defaults
+    return defaults | ({IN_ENVIRONMENT: "true"} if has_password(url) else {"metastore": url})
 
 
 class Session(

@@ -14,11 +14,11 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
+from acidsql.api.session import _source_defaults
 from acidsql.errors import (
     SettingError,
     SnapshotTooOldError,
     TableChangedError,
-    UnsupportedError,
     VersionNotFoundError,
 )
 from acidsql.streams.source import table_reader
@@ -142,12 +142,18 @@ def test_errors_name_the_right_call(acid, frame):
         ({"timestamp": "2024-01-01"}, "no time with an offset"),
         ({"path": "/tmp/t"}, r"acidsql\.read\(spark, path\)"),
         ({"metastore": "mysql://u:secret@h/d"}, "ACIDSQL_METASTORE"),
+        ({"metastore": "mysql://u:/#?secret@h/d"}, "ACIDSQL_METASTORE"),
+        ({"metastore": "mysql://u@h/d?passwd=secret"}, "ACIDSQL_METASTORE"),
     ]:
         with pytest.raises(Exception, match=message.replace("?", r"\?", 0)) as caught:
             frame(**options)
         assert "secret" not in str(caught.value)
     with pytest.raises(Exception, match="acid.insert_into"):
         frame().write.format("acidsql").mode("append").option("table", "t").save()
+    for mode in ("error", "ignore"):
+        with pytest.raises(Exception, match="mode") as caught:
+            frame().write.format("acidsql").mode(mode).option("table", "t").save()
+        assert any("acid.insert_into" in note for note in caught.value.__notes__)
     with pytest.raises(Exception, match=r"Leave out \.schema"):
         acid.spark.read.schema("id INT").format("acidsql").option("table", "t").load().collect()
 
@@ -191,13 +197,22 @@ def test_insert_only_tables(acid):
     )
     acid.sql("INSERT INTO t VALUES (1, 'a', 1), (2, NULL, NULL)")
     assert rows(acid) == rows_of_table(acid)
-    acid.sql("DROP TABLE t")
+
+
+def test_insert_only_tables_in_parquet(acid):
     acid.sql(
-        "CREATE TABLE t (id INT) STORED AS PARQUET "
+        "CREATE TABLE t (id INT, c CHAR(3), at TIMESTAMP, day DATE, tags ARRAY<DECIMAL(9, 2)>) "
+        "PARTITIONED BY (p INT) STORED AS PARQUET "
         "TBLPROPERTIES ('transactional_properties'='insert_only')"
     )
-    with pytest.raises(UnsupportedError, match=r"its files are parquet files. Use acid.table"):
-        rows(acid)
+    acid.sql(
+        "INSERT INTO t VALUES (1, 'a', TIMESTAMP_NTZ'1500-01-01 00:00:00', DATE'1500-01-01', "
+        "array(1.25, NULL), 1), (2, NULL, NULL, NULL, NULL, NULL)"
+    )
+    acid.sql("ALTER TABLE t ADD COLUMNS (v INT)")
+    acid.sql("INSERT INTO t (id, v, p) VALUES (3, 30, 1)")
+    assert rows(acid) == rows_of_table(acid)
+    assert rows(acid, columns="v,p,c") == [(30, 1, None), (None, 1, "a  "), (None, None, None)]
 
 
 def test_the_option_columns_chooses_them_in_its_order(acid):
@@ -366,6 +381,15 @@ def test_a_char_is_compared_as_in_a_query(acid, frame):
         expected = sorted(acid.table("t").where(condition).collect())
         assert sorted(frame().where(condition).collect()) == expected
         assert len(expected) == 2
+
+
+def test_the_sqlite_file_of_the_warehouse_is_not_taken_for_a_metastore_with_a_password(acid):
+    for url in ("postgresql://u:secret@h/d", "postgresql://u:/#?secret@h/d"):
+        source = pyspark_acidsql.DefaultSource({"table": "t"})
+        source.defaults = _source_defaults(acid.warehouse, url)
+        assert "secret" not in str(source.defaults)
+        with pytest.raises(SettingError, match="Set the environment variable ACIDSQL_METASTORE"):
+            source.schema()
 
 
 def test_a_misspelt_warehouse_is_not_made(acid, tmp_path):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from acidsql.acid.table import ORC, Column, Table
+from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.values.predicate import ANYTHING
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.gone import naming_missing
@@ -30,7 +30,12 @@ from acidsql.storage.reading.events.deletion_vectors import (
     DeletionVectors,
     deletion_vectors_of_files,
 )
-from acidsql.storage.reading.events.event_reader import FileRead, plain_reads
+from acidsql.storage.reading.events.event_reader import (
+    FileRead,
+    flat_schema,
+    plain_reads,
+    read_for_query,
+)
 from acidsql.storage.reading.events.point_search import Search, column_name, search_file
 from acidsql.storage.reading.read import TableSnapshot
 from acidsql.storage.tables.listing import plain_files_by_partition
@@ -58,7 +63,7 @@ class LiveRows:
     def __post_init__(self) -> None:
         """Raise UnsupportedError if Python tasks cannot show the table."""
         table, reason = self.table, unshown_type(self.columns, self.table)
-        if table.is_insert_only and table.file_format != ORC:
+        if table.is_insert_only and table.file_format not in (ORC, PARQUET):
             reason = f"its files are {table.file_format} files"
         if reason is not None:
             raise UnsupportedError(
@@ -88,7 +93,7 @@ def plan_tasks(shown: LiveRows, snapshot: TableSnapshot) -> list[list[StreamRead
         listings = snapshot.list_directories(directories)
         if table.is_insert_only:
             files, sizes = plain_files_by_partition(listings)
-            plain = plain_reads(files, sizes)
+            plain = plain_reads(files, sizes, are_parquet=table.file_format == PARQUET)
             reads = [StreamRead(read, (), Shows.LIVE, size=read.size) for read in plain]
         else:
             reads = live_reads_of_listings(table, listings, snapshot.write_ids)
@@ -115,6 +120,10 @@ def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.Recor
         SnapshotTooOldError: A file is gone.
         FormatError: A file is damaged.
     """
+    if shown.table.is_insert_only:
+        for read in reads:
+            yield from _plain_rows(shown, read)
+        return
     deletes: tuple[FileRead, ...] = ()
     vectors = deletion_vectors_of_files([])
     for read in reads:
@@ -125,6 +134,14 @@ def live_rows(shown: LiveRows, reads: Sequence[StreamRead]) -> Iterator[pa.Recor
         if vectors is not None and _can_choose_columns(read):
             tables = _search(shown, read, vectors)
         yield from _rows_of_stream(shown, read) if tables is None else tables
+
+
+def _plain_rows(shown: LiveRows, read: StreamRead) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file of an insert-only table, of which all columns are decoded. Those of
+    a Parquet file are found by their names."""
+    names = [column.name for column in shown.table.columns]
+    for batch in read_for_query([read.read], flat_schema(shown.table), names):
+        yield _shown_columns(shown, read, batch)
 
 
 def _can_choose_columns(read: StreamRead) -> bool:
@@ -157,6 +174,10 @@ def _search(
 def _rows_of_stream(shown: LiveRows, read: StreamRead) -> Iterator[pa.RecordBatch]:
     """Yield the live rows of a file, of which all columns are decoded."""
     for batch, _ in stream_events(read, shown.table):
-        values = dict(enumerate(batch.columns[FIRST_COLUMN:]))
-        partition = read.read.partition
-        yield shown_batch(shown.table, shown.columns, values, partition, batch.num_rows)
+        yield _shown_columns(shown, read, batch)
+
+
+def _shown_columns(shown: LiveRows, read: StreamRead, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the shown columns of rows that ``read_for_query`` gives."""
+    values = dict(enumerate(batch.columns[FIRST_COLUMN:]))
+    return shown_batch(shown.table, shown.columns, values, read.read.partition, batch.num_rows)
