@@ -152,6 +152,7 @@ COLLECTS = {
     "statements/queries/undo.py": "counts of ten versions",
     "statements/queries/skipped_conflicts.py": "one row of counts of keys",
     "statements/cdc/records.py": "counts, of each key if they are few; three keys that are refused",
+    "api/extension/extension.py": "what spark.catalog lists: databases, partitions, properties",
     "streams/upsert.py": "one key that an upsert refuses",
     "streams/several.py": "names of targets, and a few names of none",
     "streams/bad_records.py": "three counts",

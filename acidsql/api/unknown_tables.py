@@ -7,6 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 from acidsql.api.core import SessionCore
+from acidsql.api.extension.doors import is_extended
 from acidsql.plan.analysis.evaluation_errors import add_note_maker
 from acidsql.sql.text.given_names import table_parts
 
@@ -40,12 +41,20 @@ def _note(error: Any) -> str | None:
         return None
     name = error.getMessageParameters()["relationName"]
     parts = table_parts(name)
-    if not any(session._runner.may_be_ours(parts) for session in _open_sessions()):
+    owners = [session for session in _open_sessions() if session._runner.may_be_ours(parts)]
+    if not owners:
         return None
-    return (
-        f"acidsql has {name}. Use acid.sql or acid.table, or let spark.sql and Spark's other calls "
-        "know the table: acidsql.connect(spark, extend=True). In foreachBatch, use acid.sink."
-    )
+    if any(map(is_extended, owners)):
+        advice = (
+            " Use acid.sql or acid.table: connect(extend=True) takes over the calls of its own "
+            "Spark session, and neither all of them nor names that only Spark computes"
+        )
+    else:
+        advice = (
+            " Use acid.sql or acid.table, or let spark.sql and Spark's other calls know the table: "
+            "acidsql.connect(spark, extend=True)"
+        )
+    return f"acidsql has {name}.{advice}. In foreachBatch, use acid.sink."
 
 
 def _open_sessions() -> list[SessionCore]:

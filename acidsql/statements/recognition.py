@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from acidsql.acid.table import Table
 from acidsql.errors import SettingError, SqlError
+from acidsql.plan.standins.foreign import made_name
 from acidsql.settings import setting_name
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.parsed.database_statements import CreateDatabase
@@ -50,12 +51,19 @@ class Recognition:
         """
         return self._names.find_readable(parts) if self._names.may_be_ours(parts) else None
 
+    def find_hidden(self, parts: tuple[str, ...]) -> Table | None:
+        """Return the ACID table or view of the metastore that a new table of Spark's would have the
+        name of; a temporary view does not hide it. None for every other name, at the costs of
+        ``find``."""
+        return self._names.find_hidden(parts) if self._names.may_be_ours(parts) else None
+
     def recognize(self, text: SqlText, plain: LiteralRules | None) -> Recognized | None:
         """Return the statement of a text if it concerns acidsql; None if Spark alone is to run it.
 
         A statement concerns acidsql
 
-        * if it names an ACID table, or a view of ACID tables, anywhere;
+        * if it names an ACID table, or a view of ACID tables, anywhere; a temporary view does not
+          hide the name that a new or renamed table is to have;
         * if only acidsql has such a statement, as BEGIN or SHOW COMPACTIONS;
         * if it is a CREATE TABLE without a format of Spark's that says USING acidsql,
           TRANSACTIONAL or TEMPORARY, or if ``acidsql.default.tables`` is on;
@@ -86,13 +94,18 @@ class Recognition:
             if not isinstance(statement, st.SparkStatement | st.CreateTable):
                 return Recognized(statement) if self._is_own(statement) else None
             names = mentioned_tables(text, double_quoted_identifiers=double_quoted)
+            made = made_name(text, double_quoted=double_quoted)
         except SettingError:
             return Recognized(None)
         except SqlError as error:
             is_refused = error.condition == "UNSUPPORTED_FEATURE.FOREIGN_TABLE"
             return Recognized(None) if is_refused or any(tables_by_name.values()) else None
-        is_own = isinstance(statement, st.CreateTable) and self._makes_acid_table(statement)
-        return Recognized(statement) if is_own or any(find(name.parts) for name in names) else None
+        is_own = (
+            (isinstance(statement, st.CreateTable) and self._makes_acid_table(statement))
+            or (made is not None and self.find_hidden(made.parts) is not None)
+            or any(find(name.parts) for name in names)
+        )
+        return Recognized(statement) if is_own else None
 
     def _is_own(self, statement: st.Statement) -> bool:
         """Whether a statement that acidsql's grammar has concerns acidsql. ALTER, DROP and the like

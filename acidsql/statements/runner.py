@@ -323,6 +323,11 @@ class Runner:
         (``Recognition.find``); None for any other name."""
         return self._wiring.recognition.find(parts)
 
+    def find_hidden(self, parts: tuple[str, ...]) -> Table | None:
+        """Return the ACID table or view whose name a new table of Spark's would have
+        (``Recognition.find_hidden``); None if the name is free."""
+        return self._wiring.recognition.find_hidden(parts)
+
     def may_be_ours(self, parts: tuple[str, ...]) -> bool:
         """Whether the metastore has a table or view of this name, which a temporary view may
         hide."""

@@ -268,6 +268,56 @@ def a_temporary_view_hides_a_table(spark, table, fmt):
 
 
 @program
+def a_temporary_view_hides_no_table_from_save_as_table(spark, table, fmt):
+    made(spark, table, fmt)
+    last = table.rpartition(".")[2]
+    frame_of(spark, [(0, "view", 0)]).createOrReplaceTempView(last)
+    new = frame_of(spark, [(4, "d", 40)])
+    new.write.format(fmt).mode("append").saveAsTable(last)
+    appended = rows_of(spark.table(table))
+    failed = condition_of(lambda: new.write.format(fmt).saveAsTable(last))
+    new.write.format(fmt).mode("overwrite").saveAsTable(last)
+    spark.catalog.dropTempView(last)
+    return appended, failed, rows_of(spark.table(table))
+
+
+@program
+def a_name_may_begin_with_sparks_catalog(spark, table, fmt):
+    full = f"spark_catalog.{table}"
+    frame_of(spark).write.format(fmt).saveAsTable(full)
+    new = frame_of(spark, [(4, "d", 40)])
+    new.write.insertInto(full)
+    new.write.format(fmt).mode("append").saveAsTable(full)
+    spark.sql(f"INSERT INTO `spark_catalog`.{table} VALUES (5, 'e', 50)")
+    return [
+        rows_of(spark.table(full)),
+        rows_of(spark.read.table(full)),
+        rows_of(spark.sql(f"SELECT id FROM {full} AS x WHERE x.id > 3")),
+        rows_of(spark.table(table)),
+        spark.catalog.tableExists(full),
+        spark.catalog.getTable(full).name == spark.catalog.getTable(table).name,
+        len(spark.catalog.listColumns(full)),
+        table.split(".")[1]
+        in [one.name for one in spark.catalog.listTables("spark_catalog.default")],
+        condition_of(lambda: new.write.format(fmt).saveAsTable(full)),
+        condition_of(lambda: spark.table(f"nowhere.{table}")) is not None,
+    ]
+
+
+@program
+def a_reader_with_a_schema_reads_no_table(spark, table, fmt):
+    made(spark, table, fmt)
+    return condition_of(lambda: spark.read.schema("id INT").table(table)) is not None
+
+
+@program
+def columns_may_have_one_name_twice_by_position(spark, table, fmt):
+    made(spark, table, fmt)
+    spark.sql("SELECT 9 AS a, 'x' AS a, 1 AS `b.c`").write.insertInto(table)
+    return rows_of(spark.table(table))
+
+
+@program
 def a_temporary_view_over_the_rows(spark, table, fmt):
     made(spark, table, fmt)
     spark.table(table).where("id > 1").createOrReplaceTempView("some_of_them")

@@ -129,6 +129,54 @@ def test_options_of_a_writer(table, spark):
     assert len(rows(table)) == 4
 
 
+def overwritten(session, table, new, **options):
+    new.write.mode("overwrite").options(**options).saveAsTable(table)
+    return session.spark.table(table).columns, rows(session, table)
+
+
+def test_an_overwrite_of_partitions_that_get_rows_leaves_the_table(extended, spark):
+    frame(spark, ROWS).write.format("acidsql").partitionBy("name").saveAsTable("p")
+    new = frame(spark, [(8, "a")])
+    expected = [(2, "b"), (3, "c"), (8, "a")]
+    dynamic = {"partitionOverwriteMode": "Dynamic"}
+    assert overwritten(extended, "p", new, **dynamic) == (["id", "name"], expected)
+    assert [column.name for column in extended._table("p").partition_columns] == ["name"]
+    kept = {"overwriteSchema": "false"}
+    assert overwritten(extended, "p", new, **kept) == (["id", "name"], [(8, "a")])
+    assert [column.name for column in extended._table("p").partition_columns] == ["name"]
+
+
+def test_an_overwrite_that_merges_schemas_keeps_the_columns_of_the_table(table, spark):
+    new = frame(spark, [(8, 1.5)], "id INT, size DOUBLE")
+    merged = (["id", "name", "size"], [(8, None, 1.5)])
+    assert overwritten(table, "t", new, mergeSchema=True) == merged
+    with pytest.raises(AnalysisError, match="mergeSchema"):
+        overwritten(table, "t", new, overwriteSchema=False)
+    assert (spark.table("t").columns, rows(table)) == merged
+    both = {"overwriteSchema": True, "mergeSchema": True}
+    assert overwritten(table, "t", new, **both) == (["id", "size"], [(8, 1.5)])
+
+
+@pytest.mark.parametrize(
+    ("error", "write"),
+    [
+        (SettingError, lambda w: w.mode("append").saveAsTable("t", replaceWhere="id = 1")),
+        (SettingError, lambda w: w.option("replaceWhere", "id = 1").insertInto("t")),
+        (SettingError, lambda w: w.option("partitionOverwriteMode", "all").insertInto("t", True)),
+        (SettingError, lambda w: w.mode("append").option("mergeSchema", "yes").saveAsTable("t")),
+        (SettingError, lambda w: w.mode("overwrite").saveAsTable(
+            "t", overwriteSchema=True, replaceWhere="id = 1")),
+        (UnsupportedError, lambda w: w.option("mergeSchema", True).insertInto("t")),
+        (UnsupportedError, lambda w: w.option("overwriteSchema", True).insertInto("t", True)),
+    ],
+)  # fmt: skip
+def test_an_option_that_would_be_lost_is_an_error(table, spark, error, write):
+    with pytest.raises(error):
+        write(frame(spark, [(7, "x")]).write)
+    assert rows(table) == ROWS
+    assert spark.table("t").columns == ["id", "name"]
+
+
 @pytest.mark.parametrize(
     "write",
     [
@@ -174,8 +222,13 @@ def test_a_reader_shows_older_versions(table, spark):
     assert spark.read.option("versionAsOf", first).table("t").count() == 3
     assert spark.read.options(versionAsOf=str(first)).table("default.t").count() == 3
     assert spark.read.table("t").count() == 2
-    with pytest.raises(SettingError, match="is no number of a version"):
-        spark.read.option("versionAsOf", "newest")
+    for wrong in ("newest", 1.9, True):
+        with pytest.raises(SettingError, match="is no number of a version"):
+            spark.read.option("versionAsOf", wrong).table("t")
+    # Another format may have versions by name, and other options.
+    assert spark.read.option("versionAsOf", "newest").format("parquet") is not None
+    with pytest.raises(UnsupportedError, match="readchangefeed"):
+        spark.read.option("readChangeFeed", True).table("t")
 
 
 def test_a_failed_write_leaves_the_table_as_it_was(table, spark):

@@ -9,6 +9,7 @@ SparkSession    ``sql``, ``table``                    the rows or counts, ``call
 SparkSession    ``read``                              a reader with ``table``, ``reader.py``
 SparkSession    ``catalog``                           a catalog that knows them, ``catalog.py``
 DataFrame       ``write``                             ``insertInto``, ``saveAsTable``: ``writer.py``
+DataFrame       ``writeStream``                       a refusal: ``stream_writer.py``
 DataFrame       ``writeTo``                           its six actions, ``writer_v2.py``
 DataFrame       ``mergeInto``                         the builder of ``acid.merge_into``
 ==============  ====================================  ==========================================

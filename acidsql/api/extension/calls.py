@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from acidsql.api.extension.catalog import CatalogCalls
 from acidsql.api.extension.extension import Extension, extended
 from acidsql.api.extension.reader import ReaderCalls
+from acidsql.api.extension.stream_writer import StreamWriterCalls
 from acidsql.api.extension.writer import WriterCalls
 from acidsql.api.extension.writer_v2 import WriterV2Calls
 from acidsql.sql.text.tokens import SqlText
@@ -61,6 +62,11 @@ def give_writer(extension: Extension, writer: Any, frame: DataFrame) -> Any:
     writer = extended(writer, WriterCalls, extension)
     writer._frame = frame
     return writer
+
+
+def give_stream_writer(extension: Extension, writer: Any, frame: DataFrame) -> Any:
+    """``df.writeStream``: a writer that does not hide an ACID table by a new one of Spark's."""
+    return extended(writer, StreamWriterCalls, extension)
 
 
 def give_writer_v2(extension: Extension, call: _Call, frame: DataFrame, table: str) -> Any:

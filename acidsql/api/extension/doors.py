@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from acidsql.api.core import SessionCore
 from acidsql.api.extension import calls
 from acidsql.api.extension.extension import Extension
 from acidsql.storage.spark.session.jvm import is_remote, session_key
@@ -29,6 +30,7 @@ _SESSION_DOORS: dict[str, Callable[..., Any]] = {
 }
 _FRAME_DOORS: dict[str, Callable[..., Any]] = {
     "write": calls.give_writer,
+    "writeStream": calls.give_stream_writer,
     "writeTo": calls.give_writer_v2,
     "mergeInto": calls.merge_into,
 }
@@ -67,6 +69,15 @@ def close_doors(extension: Extension) -> None:
         if not _extensions:
             for (owner, name), (door, before) in list(_doors.items()):
                 _take_door(owner, name, door, before)
+
+
+def is_extended(session: SessionCore) -> bool:
+    """Whether Spark's own calls know the tables of a session of acidsql's."""
+    return any(
+        extension.session is session
+        for extensions in list(_extensions.values())
+        for extension in extensions
+    )
 
 
 def _places(spark: SparkSession) -> Iterator[tuple[type, str, Callable[..., Any]]]:

@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from acidsql.acid.table import Table
 from acidsql.api.dataframes.methods import DataFrameMethods
@@ -19,7 +19,8 @@ from acidsql.settings.limits import OWN_PREFIX
 from acidsql.sql.parsed import statements as st
 from acidsql.sql.text.given_names import table_parts
 from acidsql.sql.text.tokens import SqlText
-from acidsql.storage.columns import quoted_path
+from acidsql.storage.columns import quoted_path, string_literal
+from acidsql.storage.spark.session.jvm import OWN_CATALOG, without_own_catalog
 
 FORMAT = "acidsql"  # of new tables, in ``format``, ``using`` and USING
 _Object = TypeVar("_Object")
@@ -53,6 +54,27 @@ class Extension:
         parts = _parts(name)
         return None if parts is None or not self.is_open else self._runner.find_readable(parts)
 
+    def find_lasting(self, name: object) -> Table | None:
+        """Return the ACID table or view whose name a call gives to a new table, or that ``find``
+        returns; None if the name is free. A temporary view hides a table from those who read, but
+        not from ``saveAsTable`` and ``create``, as in Spark."""
+        table, parts = self.find(name), _parts(name)
+        if table is not None or parts is None or not self.is_open:
+            return table
+        return self._runner.find_hidden(parts)
+
+    def require_free_name(self, name: object, advice: str) -> None:
+        """Raise CatalogError if an ACID table or view has the name of a new table of Spark's, which
+        it would hide. ``advice``: a sentence for the error."""
+        table = self.find_lasting(name)
+        if table is not None:
+            raise CatalogError(
+                f"There is {'an ACID table' if table.view is None else 'a view'} {table.name} "
+                f"already. {advice}",
+                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07",
+                relationName=full_name(table),
+            )  # fmt: skip
+
     def makes_acid_table(self, name: object, format: str | None) -> bool:
         """Whether a call that names this format, or none, is to make an ACID table of a name that
         no ACID table has."""
@@ -63,25 +85,39 @@ class Extension:
         parts = _parts(name)
         return parts is not None and not self._runner.is_in_spark(parts)
 
+    def database_name(self, name: object) -> str | None:
+        """Return a database's name in lower case, without ``spark_catalog``; None if the call is
+        Spark's, for a database of another catalog, and for what is no name."""
+        if not isinstance(name, str) or not self.is_open:
+            return None
+        try:
+            *catalog, last = table_parts(name)
+        except CatalogError:
+            return None
+        return last.lower() if catalog in ([], [OWN_CATALOG]) else None
+
     def database(self, name: object) -> Database | None:
         """Return acidsql's database of a name; None if there is none, or the call is Spark's."""
-        parts = _parts(name)
-        if parts is None or len(parts) > 1 or not self.is_open:
-            return None
-        return self.session.metastore.get_database(parts[0].lower())
+        last = self.database_name(name)
+        return None if last is None else self.session.metastore.get_database(last)
 
     def acid_names(self, database: str, pattern: str | None) -> list[str]:
         """Return the names of the ACID tables and views of a database that SHOW TABLES shows; []
         without such a database. ``pattern``: only those that LIKE it."""
-        parts = _parts(database)
-        if parts is None or len(parts) > 1 or not self.is_open:
-            return []
-        return self._runner.acid_names(parts[0], pattern)
+        last = self.database_name(database)
+        return [] if last is None else self._runner.acid_names(last, pattern)
 
-    @staticmethod
-    def quoted(name: str) -> str:
-        """Return a table's name as SQL."""
-        return quoted_path(table_parts(name))
+    def database_names(self, pattern: str | None) -> list[str]:
+        """Return the names of the databases that SHOW DATABASES shows; [] if the calls are Spark's.
+        ``pattern``: only those that LIKE it."""
+        if not self.is_open:
+            return []
+        like = "" if pattern is None else f" LIKE {string_literal(pattern)}"
+        return [row.namespace for row in self.shown_rows(f"SHOW DATABASES{like}")]
+
+    def shown_rows(self, text: str) -> list[Row]:
+        """Return the rows of a SHOW statement about what a catalog has."""
+        return self.session.sql(text).collect()
 
     def run(self, text: SqlText, args: Any, values: Mapping[str, Any]) -> DataFrame | None:
         """Run the text of a call of ``spark.sql`` if it concerns acidsql, and return its rows; None
@@ -128,6 +164,11 @@ class Extension:
         return rows.alias(parts[-1])
 
 
+def full_name(table: Table) -> str:
+    """Return the full name of an ACID table or view as SQL."""
+    return quoted_path((table.name.database, table.name.shown))
+
+
 @functools.cache
 def _extended_class(kind: type, calls: type) -> type:
     """Return a subclass of a class of PySpark's with other calls."""
@@ -153,7 +194,7 @@ def _parts(name: object) -> tuple[str, ...] | None:
     if not isinstance(name, str):
         return None
     try:
-        parts = table_parts(name)
+        parts = without_own_catalog(table_parts(name))
     except CatalogError:
         return None
     return parts if len(parts) <= 2 else None

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from acidsql.acid.table import Table
 from acidsql.api.dataframes.merge import SOURCE
-from acidsql.api.extension.extension import FORMAT
+from acidsql.api.extension.extension import FORMAT, full_name
 from acidsql.api.extension.new_table import NewTable
-from acidsql.errors import AnalysisError, CatalogError, UnsupportedError
-from acidsql.sql.text.given_names import table_parts
-from acidsql.storage.columns import quoted_path
+from acidsql.api.extension.writer_options import WriterOptions
+from acidsql.errors import AnalysisError, UnsupportedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter
@@ -25,12 +24,6 @@ if TYPE_CHECKING:
     _Writer = DataFrameWriter
 else:
     _Writer = object
-
-# Options that mean something for an ACID table, in lower case.
-_MERGE_SCHEMA, _PARTITIONS, _REPLACE_WHERE = (
-    "mergeschema", "partitionoverwritemode", "replacewhere",
-)  # fmt: skip
-_KNOWN_OPTIONS = frozenset({_MERGE_SCHEMA, _PARTITIONS, _REPLACE_WHERE, "overwriteschema"})
 
 
 class WriterCalls(_Writer):
@@ -121,7 +114,14 @@ class WriterCalls(_Writer):
                 "insertInto() excludes bucketBy() and sortBy(): the table has its buckets.",
                 condition="_LEGACY_ERROR_TEMP_1312",
             )
-        self._insert(table, tableName, by_name=False)
+        options = self._read_options()
+        if options.merges_schema or options.overwrites_schema:
+            raise UnsupportedError(
+                "insertInto() goes by position and keeps the table's columns, so it takes neither "
+                "mergeSchema nor overwriteSchema. Use saveAsTable(), which goes by name.",
+                condition="UNSUPPORTED_FEATURE.WRITER_OPTION",
+            )
+        self._insert(table, options, by_name=False)
         return None
 
     def saveAsTable(  # noqa: N802 - PySpark's name
@@ -134,13 +134,14 @@ class WriterCalls(_Writer):
     ) -> None:
         """Make a table of the rows, or write them into the ACID table of this name: ``append`` by
         name, ``overwrite`` by a new table with the rows' columns in the same commit, ``ignore`` not
-        at all.
+        at all. Options of ``overwrite`` may say that the table stays, and rows are replaced.
 
         Raises:
             CatalogError: TABLE_OR_VIEW_ALREADY_EXISTS: there is the table, and no mode is given.
             AnalysisError: The rows, or the partitions and buckets of the writer, do not fit.
+            SettingError: An option has a wrong value, or needs the mode ``overwrite``.
         """
-        table = self._extension.find(name)
+        table = self._extension.find_lasting(name)
         source = self._source if format is None else format
         if table is None and not self._extension.makes_acid_table(name, source):
             return super().saveAsTable(name, format, mode, partitionBy, **options)
@@ -153,58 +154,55 @@ class WriterCalls(_Writer):
                 f"out, or drop the table first: spark.sql('DROP TABLE {name}').",
                 condition="_LEGACY_ERROR_TEMP_1159",
             )
-        if table is None or (
-            self._mode == "overwrite" and _REPLACE_WHERE not in self._noted_options
-        ):
-            return self._create(name, replaces=table is not None)
+        if table is None:
+            self._read_options()
+            return self._create(name, replaces=False)
         if self._mode == "ignore":
             return None
         if self._mode not in ("append", "overwrite"):
-            raise CatalogError(
-                f"There is a table {quoted_path(table_parts(name))} already. mode('append') adds "
-                "rows, mode('overwrite') replaces the table.",
-                condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07",
-                relationName=quoted_path(table_parts(name)),
-            )  # fmt: skip
+            self._extension.require_free_name(
+                name, "mode('append') adds rows, mode('overwrite') replaces the table."
+            )
+        noted = self._read_options()
+        if self._mode == "overwrite" and not noted.keeps_table:
+            return self._create(full_name(table), replaces=True)
         self._require_layout_of(table)
-        return self._insert(table, name, by_name=True)
+        self._require_columns_of(table, noted)
+        return self._insert(table, noted, by_name=True)
 
     def _create(self, name: str, *, replaces: bool) -> None:
         """Create a table with the rows' columns and the rows, or replace the table of the name."""
-        self._refuse_options()
         NewTable(
             name, self._partition_columns, self._bucket_columns, self._buckets,
             self._sort_columns, {}, self._cluster_columns,
         ).create(self._extension, self._frame, replaces=replaces)  # fmt: skip
 
-    def _insert(self, table: Table, name: str, *, by_name: bool) -> None:
+    def _insert(self, table: Table, options: WriterOptions, *, by_name: bool) -> None:
         """Insert the rows into an ACID table, or replace rows by them, in one statement."""
-        self._refuse_options()
-        self._require_columns_of(table, by_name=by_name)
-        options, is_overwrite = self._noted_options, self._mode == "overwrite"
-        evolves = options.get(_MERGE_SCHEMA, "false").lower() == "true"
-        evolution = " WITH SCHEMA EVOLUTION" if evolves else ""
-        condition = options.get(_REPLACE_WHERE)
-        if is_overwrite and condition is None and self._replaces_all_partitions(table):
-            condition = "true"
-        verb = "OVERWRITE" if is_overwrite and condition is None else "INTO"
-        replacing = f" REPLACE WHERE {condition}" if is_overwrite and condition else ""
-        order = " BY NAME" if by_name or evolves else ""
+        evolution = " WITH SCHEMA EVOLUTION" if options.merges_schema else ""
+        verb, replacing = "INTO", ""
+        if self._mode == "overwrite":
+            condition = options.replaced_rows(
+                is_partitioned=bool(table.partition_columns), by_name=by_name
+            )
+            verb = "OVERWRITE" if condition is None else "INTO"
+            replacing = "" if condition is None else f" REPLACE WHERE {condition}"
+        order = " BY NAME" if by_name else ""
         self._extension.session.sql(
-            f"INSERT{evolution} {verb} {quoted_path(table_parts(name))}{order}{replacing} "
+            f"INSERT{evolution} {verb} {full_name(table)}{order}{replacing} "
             f"SELECT * FROM {{{SOURCE}}}",
             **{SOURCE: self._frame},
         )
 
-    def _replaces_all_partitions(self, table: Table) -> bool:
-        """Whether the writer says that an overwrite replaces all partitions of a table."""
-        mode = self._noted_options.get(_PARTITIONS, "dynamic").lower()
-        return bool(table.partition_columns) and mode == "static"
+    def _read_options(self) -> WriterOptions:
+        """Return the options that were set. Raise UnsupportedError or SettingError for those that
+        would be lost."""
+        return WriterOptions.of(self._noted_options, is_overwrite=self._mode == "overwrite")
 
-    def _require_columns_of(self, table: Table, *, by_name: bool) -> None:
-        """Raise AnalysisError if ``saveAsTable`` appends rows that do not have all columns of the
+    def _require_columns_of(self, table: Table, options: WriterOptions) -> None:
+        """Raise AnalysisError if ``saveAsTable`` writes rows that do not have all columns of the
         table, and no others, unless the table may get new columns."""
-        if not by_name or self._noted_options.get(_MERGE_SCHEMA, "false").lower() == "true":
+        if options.merges_schema:
             return
         table_names = [column.name.lower() for column in table.all_columns]
         row_names = [name.lower() for name in self._frame.columns]
@@ -233,17 +231,6 @@ class WriterCalls(_Writer):
                 f"{table.name} has other buckets than bucketBy() names.",
                 condition="_LEGACY_ERROR_TEMP_1164",
             )
-
-    def _refuse_options(self) -> None:
-        """Raise UnsupportedError for an option that would be lost."""
-        for name in self._noted_options:
-            if name not in _KNOWN_OPTIONS:
-                known = "mergeSchema, partitionOverwriteMode and replaceWhere"
-                raise UnsupportedError(
-                    f"An ACID table has no option '{name}' of a writer. It has {known}. Properties "
-                    "of a table go into TBLPROPERTIES, or into df.writeTo(…).tableProperty(…).",
-                    condition="UNSUPPORTED_FEATURE.WRITER_OPTION",
-                )
 
 
 def _names(columns: Sequence[Any]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 - PySpark's own convention
 from acidsql.acid.table import Table
 from acidsql.api.dataframes.merge import SOURCE
 from acidsql.api.dataframes.text import expression_sql
+from acidsql.api.extension.extension import full_name
 from acidsql.api.extension.new_table import NewTable
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.sql.text.given_names import table_parts
@@ -78,14 +79,16 @@ class WriterV2Calls(_Writer):
 
     def create(self) -> None:
         """Make a table of the rows. Raise CatalogError if there is one."""
-        if self._find() is None and not self._makes_acid_table():
+        table = self._find_lasting()
+        if table is None and not self._makes_acid_table():
             return super().create()
-        return self._create(replaces=False)
+        return self._create(table, replaces=False)
 
     def replace(self) -> None:
         """Replace a table by one of the rows, in one commit. Raise AnalysisError without one."""
-        if self._find() is not None:
-            return self._create(replaces=True)
+        table = self._find_lasting()
+        if table is not None:
+            return self._create(table, replaces=True)
         if self._makes_acid_table():
             name = quoted_path(table_parts(self._table))
             raise AnalysisError(
@@ -96,10 +99,10 @@ class WriterV2Calls(_Writer):
 
     def createOrReplace(self) -> None:  # noqa: N802 - PySpark's name
         """Make a table of the rows, in the place of the table of this name, if there is one."""
-        table = self._find()
+        table = self._find_lasting()
         if table is None and not self._makes_acid_table():
             return super().createOrReplace()
-        return self._create(replaces=table is not None)
+        return self._create(table, replaces=table is not None)
 
     def append(self) -> None:
         """Insert the rows, by name."""
@@ -126,6 +129,11 @@ class WriterV2Calls(_Writer):
         """Return the ACID table of the name; None if the call is Spark's."""
         return self._extension.find(self._table)
 
+    def _find_lasting(self) -> Table | None:
+        """Return the ACID table that has the name of a new table, also if a temporary view hides
+        it; None if the call is Spark's."""
+        return self._extension.find_lasting(self._table)
+
     def _makes_acid_table(self) -> bool:
         """Whether a new table is to be an ACID table."""
         return self._extension.makes_acid_table(self._table, self._provider)
@@ -140,8 +148,8 @@ class WriterV2Calls(_Writer):
             **{SOURCE: self._frame},
         )
 
-    def _create(self, *, replaces: bool) -> None:
-        """Create the table with the rows, or replace it.
+    def _create(self, table: Table | None, *, replaces: bool) -> None:
+        """Create the table with the rows, or replace it. ``table``: what has the name now.
 
         Raises:
             AnalysisError: ``using`` names another format than the ACID table's.
@@ -154,8 +162,9 @@ class WriterV2Calls(_Writer):
                 "format. Leave it out, or drop the table first.",
                 condition="_LEGACY_ERROR_TEMP_1159",
             )
+        name = self._table if table is None else full_name(table)
         NewTable(
-            self._table, self._partition_names(), properties=self._properties,
+            name, self._partition_names(), properties=self._properties,
             cluster_columns=self._clusters,
         ).create(self._extension, self._frame, replaces=replaces)  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from acidsql.errors import AnalysisError, UnsupportedError
 from acidsql.plan.standins.query import Resolve
@@ -50,15 +51,51 @@ def refuse_acid_tables(
         )  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class MadeName:
+    """The name that a statement gives to a table or view; ``if_not_exists``: unless it is taken."""
+
+    parts: tuple[str, ...]
+    if_not_exists: bool = False
+
+
+def made_name(text: str, *, double_quoted: bool) -> MadeName | None:
+    """Return the name that a table or view has after CREATE TABLE, CREATE VIEW or RENAME TO; None
+    for any other statement, for a temporary view, and for IDENTIFIER(…). A new name without a
+    database is in the database of the old one, as in Spark. Raise SqlSyntaxError for half a
+    name."""
+    c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
+    if c.accept("ALTER", "TABLE") or c.accept("ALTER", "VIEW"):
+        old = _name_here(c)
+        new = _name_here(c) if old is not None and c.accept("RENAME", "TO") else None
+        if old is None or new is None:
+            return None
+        return MadeName(old.parts[:-1] + new.parts if len(new.parts) == 1 else new.parts)
+    if not c.accept("CREATE"):
+        return None
+    c.accept("OR", "REPLACE")
+    c.accept("EXTERNAL")
+    if not c.accept("TABLE") and not c.accept("VIEW"):
+        return None
+    if_not_exists = c.accept("IF", "NOT", "EXISTS") is not None
+    name = _name_here(c)
+    return None if name is None else MadeName(name.parts, if_not_exists)
+
+
+def _name_here(c: Cursor) -> Name | None:
+    """Take a table's name; return None if no name comes next, or IDENTIFIER(…) does."""
+    if c.is_at("IDENTIFIER", "(") or not c.token.is_name:
+        return None
+    return c.take_name("the name of a table")
+
+
 def dropped_name(text: str, *, double_quoted: bool) -> Name | None:
     """Return the name in a DROP TABLE or DROP VIEW without IF EXISTS; None for any other statement,
     and for IDENTIFIER(…)."""
     c = Cursor(text, tokenize(text, double_quoted_identifiers=double_quoted))
     if not c.accept("DROP", "TABLE") and not c.accept("DROP", "VIEW"):
         return None
-    if c.is_at("IF", "EXISTS") or c.is_at("IDENTIFIER", "(") or not c.token.is_name:
-        return None
-    return c.take_name("the name of a table")
+    return None if c.is_at("IF", "EXISTS") else _name_here(c)
 
 
 def nothing_to_drop_error(name: Name, text: str) -> AnalysisError:

@@ -66,6 +66,7 @@ class NameResolver:
         """Whether the metastore has a table or view of this name, or the session a temporary table.
         Temporary views and other catalogs are not looked at: they may hide it. Only a name of one
         part needs a message to Spark, for the current database."""
+        parts = jvm.without_own_catalog(parts)
         if is_frame(parts) or len(parts) > 2:
             return False
         *database, last = (part.lower() for part in parts)
@@ -84,6 +85,14 @@ class NameResolver:
             return None
         name = self.qualify(parts)
         return None if name is None else self._tables.find(name, at_a_glance=at_a_glance)
+
+    def find_hidden(self, parts: tuple[str, ...]) -> Table | None:
+        """Return the ACID table or view that the metastore has under a name, also if a temporary
+        view or table hides it: neither keeps a statement from making a table of the name. None for
+        any other name."""
+        name = self.qualify(mark_view_name(parts))
+        entry = None if name is None else self._tables.find(name, at_a_glance=True)
+        return self.acid_table_or_view(parts, entry)
 
     def acid_table_or_view(self, parts: tuple[str, ...], entry: CatalogEntry) -> Table | None:
         """Return the ACID table or view of a metastore entry; None for any other entry, and without
@@ -194,12 +203,13 @@ class NameResolver:
         """Return the full name in lower case, under which the metastore keeps the table, whether
         there is one or not. A temporary table's name becomes the metastore's name of it.
 
-        None for a name that is Spark's: a name of three parts or more (``spark_catalog.db.t``), and
-        any name while another catalog is current. None, too, for the name under which the metastore
-        keeps a temporary table.
+        None for a name that is Spark's: one in another catalog, as any name without a catalog is
+        while another one is current. ``spark_catalog.db.t`` is ``db.t``. None, too, for the name
+        under which the metastore keeps a temporary table.
         """
-        is_in_view, parts = split_view_mark(parts)
-        if len(parts) > 2 or not jvm.is_own_catalog(self._spark):
+        is_in_view, full_parts = split_view_mark(parts)
+        parts = jvm.without_own_catalog(full_parts)
+        if len(parts) > 2 or (parts == full_parts and not jvm.is_own_catalog(self._spark)):
             return None
         *database, last = (part.lower() for part in parts)
         name = TableName(database[0] if database else self.current_database, last)
@@ -212,8 +222,7 @@ class NameResolver:
         does not count.
 
         Raises:
-            AnalysisError: The name has three parts or more, belongs to another catalog, or Hive or
-                Spark would refuse it.
+            AnalysisError: The name belongs to another catalog, or Hive or Spark would refuse it.
             UnsupportedError: The name is reserved for our own views.
         """
         full_name = self.qualify(mark_view_name(name.parts))  # it may hide another table

@@ -27,6 +27,7 @@ from acidsql.statements.context.statement_text import has_double_quoted_names
 from acidsql.statements.queries.filler import Filler
 from acidsql.statements.queries.view_rows import NO_ALIAS, view_type
 from acidsql.storage.spark.session import temporary
+from acidsql.storage.spark.session.jvm import without_own_catalog
 
 _GLOBAL_DATABASE = "spark.sql.globalTempDatabase"
 
@@ -87,6 +88,8 @@ class ViewDefinitions:
         return (None, {}) if old is None else (old.comment, users_properties(old))
 
     def _full_name(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a table's name with its database, as other readers of the metastore know it."""
+        parts = without_own_catalog(parts)
         return (self._names.current_database, *parts) if len(parts) == 1 else parts
 
     def _analyse_query(

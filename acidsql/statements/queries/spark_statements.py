@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from acidsql.errors import AnalysisError
+from acidsql.errors import AnalysisError, CatalogError
 from acidsql.plan.analysis import lower
 from acidsql.plan.rows.targets import place_of_name
 from acidsql.plan.standins.foreign import (
     dropped_name,
+    made_name,
     nothing_to_drop_error,
     refuse_acid_tables,
     refuse_new_location,
@@ -75,6 +76,8 @@ class SparkStatements:
             refuse_new_location(text, is_ours, double_quoted=double_quoted)
             refuse_owned_directory(self._context.metastore, text, double_quoted=double_quoted)
             self._context.databases.share_named(text)
+        if statement.explained is None and self._makes_nothing(text, double_quoted=double_quoted):
+            return empty_frame(self._spark)
         if statement.reads is Reads.NOTHING:
             return self._run_without_tables(statement_text, args, glance)
         rewritten = rewrite(text, statement, glance.find_readable, double_quoted=double_quoted)
@@ -85,6 +88,25 @@ class SparkStatements:
             return self._run_over_frames(composed.verbatim(Span(0, len(text))), statement_text)
         with jvm.composed_text_conf(self._spark):
             return self._run_over_standins(statement, statement_text, composed, rewritten.standins)
+
+    def _makes_nothing(self, text: str, *, double_quoted: bool) -> bool:
+        """Whether a statement makes no table of Spark's, because an ACID table or view has the
+        name, and the statement says IF NOT EXISTS. Such a table would be hidden by the ACID table:
+        nobody could read its rows.
+
+        Raises:
+            CatalogError: The name is taken, and there is no IF NOT EXISTS.
+        """
+        made = made_name(text, double_quoted=double_quoted)
+        table = None if made is None else self._names.find_hidden(made.parts)
+        if made is None or table is None or made.if_not_exists:
+            return table is not None
+        kind = "an ACID table" if table.view is None else "a view"
+        raise CatalogError(
+            f"There is {kind} {table.name} already, and Spark cannot make another one of this "
+            "name.",
+            condition="TABLE_OR_VIEW_ALREADY_EXISTS", sqlstate="42P07", table=table.name,
+        )  # fmt: skip
 
     def _run_over_standins(
         self,

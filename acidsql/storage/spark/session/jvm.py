@@ -76,6 +76,12 @@ def is_own_catalog(spark: SparkSession) -> bool:
     return spark.catalog.currentCatalog() == OWN_CATALOG
 
 
+def without_own_catalog(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the parts of a table's name without the name of Spark's own catalog before a database;
+    any other name as it is. The case of a catalog's name matters, as in Spark."""
+    return parts[1:] if len(parts) == 3 and parts[0] == OWN_CATALOG else parts
+
+
 @dataclass(frozen=True, slots=True)
 class ScannedFiles:
     """The files of a plan's scans, as paths without scheme and host.
