@@ -228,7 +228,9 @@ def test_a_host_without_a_port_has_hadoops_default_port(hdfs, mini_hdfs, monkeyp
     monkeypatch.setattr(hdfs_options, "_DEFAULT_PORT", int(port))
     files, path = HdfsFileSystem(f"hdfs://{host}", {}), hdfs.removeprefix(mini_hdfs.root)
     files.write_file(f"hdfs://{host}{path}/f", b"x")
-    assert [entry.path for entry in files.list(f"hdfs://{host}{path}")] == [f"hdfs://{host}{path}/f"]
+    assert [entry.path for entry in files.list(f"hdfs://{host}{path}")] == [
+        f"hdfs://{host}{path}/f"
+    ]
     assert read(filesystem_for(hdfs), f"{hdfs}/f") == b"x"
 
 
