@@ -7,7 +7,7 @@ from typing import Any
 from weakref import WeakSet
 
 from acidsql.api.core import SessionCore
-from acidsql.api.extension.doors import is_extended
+from acidsql.api.extension.registry import is_extended
 from acidsql.plan.analysis.evaluation_errors import add_note_maker
 from acidsql.sql.text.given_names import table_parts
 

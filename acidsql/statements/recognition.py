@@ -67,7 +67,8 @@ class Recognition:
         * if only acidsql has such a statement, as BEGIN or SHOW COMPACTIONS;
         * if it is a CREATE TABLE without a format of Spark's that says USING acidsql,
           TRANSACTIONAL or TEMPORARY, or if ``acidsql.default.tables`` is on;
-        * if it lists databases, or the tables of a database where acidsql has some;
+        * if it lists databases, or the tables of a database where acidsql has some, or analyses
+          them;
         * if it is about a database that Spark does not have, or drops one that acidsql has.
 
         A text that the parser refuses is Spark's, which says what is wrong, unless the text names
@@ -117,7 +118,9 @@ class Recognition:
             case st.ConvertTable():
                 parts = statement.name.parts
                 return not statement.properties or self._names.find_foreign(parts) is not None
-            case st.ShowTables() | st.ShowViews():
+            case st.DescribeHistory():  # Delta Lake has this statement, too
+                return self.find(statement.name.parts) is not None
+            case st.ShowTables() | st.ShowViews() | st.AnalyzeTables():
                 database = statement.database and statement.database.parts[-1].lower()
                 return bool(self._shows.acid_names(database or self._names.current_database))
         if isinstance(statement, st.DropDatabase):

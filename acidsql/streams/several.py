@@ -17,6 +17,7 @@ from acidsql.plan.cdc.fold import FAULT
 from acidsql.statements.context.result import Receipt
 from acidsql.statements.runner import Runner
 from acidsql.storage.columns import quote
+from acidsql.storage.spark.session.users_code import call_users_function
 from acidsql.storage.writing.staging import stage_rows
 from acidsql.streams.auto_cdc import Applier, AutoCdc, combined_receipt
 from acidsql.streams.bad_records import BadRecords
@@ -134,7 +135,7 @@ class SeveralCdc(Applier[Mapping[str, Table]]):
         that name."""
         rows = staged_rows.where(self._value(column) == value)
         if self._transform is not None:
-            return self._transform(value, rows)
+            return call_users_function(self._transform, value, rows)
         table_columns = {table_column.name for table_column in table.all_columns}
         return rows if column.lower() in table_columns else rows.drop(column)
 

@@ -6,6 +6,7 @@ import threading
 from contextlib import contextmanager
 
 import pytest
+from pyspark.errors import AnalysisException
 
 import acidsql
 from acidsql.api.extension import doors
@@ -219,6 +220,34 @@ def test_what_another_library_puts_there_later_stays_and_works(table, spark):
         doors._doors.pop((owner, "table"), None)
 
 
+def test_acidsqls_own_calls_pass_through_what_another_library_puts_there(table, spark):
+    owner = type(spark)
+    with extended(table, extend=True) as session:
+        doors_there = {name: vars(owner)[name] for name in NAMES}
+
+        def traced(door):
+            if callable(door):
+                return lambda self, *args, **options: door(self, *args, **options)
+            return property(lambda self: door.__get__(self, type(self)))
+
+        for name, door in doors_there.items():
+            setattr(owner, name, traced(door))
+        try:
+            databases = [row.catalog for row in session.sql("SHOW DATABASES").collect()]
+            assert databases == ["acidsql", "spark_catalog"]
+            assert [tuple(row) for row in session.sql("SHOW TABLES").collect()] == [
+                ("default", "t", False, "acidsql")
+            ]
+            session.sql("CREATE VIEW v AS SELECT * FROM t")
+            assert session.sql("SELECT * FROM v").count() == 2
+            assert [entry.name for entry in spark.catalog.listDatabases()] == ["default"]
+            assert spark.sql("SELECT * FROM v").count() == spark.table("v").count() == 2
+            assert spark.catalog.tableExists("t")
+        finally:
+            for name, door in doors_there.items():
+                setattr(owner, name, door)
+
+
 def test_what_a_door_gave_out_is_sparks_after_close(table, spark):
     with extended(table, extend=True):
         reader, catalog, writer = spark.read, spark.catalog, spark.range(1).write
@@ -278,6 +307,23 @@ def test_statements_that_only_acidsql_has(table, spark):
             spark.sql("SELEC 1")
         with pytest.raises(SqlSyntaxError, match="SETT"):
             spark.sql("UPDATE t SETT id = 1")
+
+
+def test_statements_that_other_formats_have_too_are_theirs_for_their_tables(table, spark):
+    spark.sql("CREATE TABLE others (id INT) USING parquet")
+    try:
+        with extended(table, extend=True):
+            # For Spark alone this describes a column "others".
+            with pytest.raises(AnalysisException, match="HISTORY"):
+                spark.sql("DESCRIBE HISTORY others")
+            spark.sql("CREATE DATABASE only_sparks")
+            spark.sql("CREATE TABLE only_sparks.u USING parquet AS SELECT 1 AS one")
+            spark.sql("ANALYZE TABLES IN only_sparks COMPUTE STATISTICS")
+            described = spark.sql("DESCRIBE EXTENDED only_sparks.u").collect()
+            assert any("1 rows" in str(row.data_type) for row in described)
+    finally:
+        spark.sql("DROP TABLE others")
+        spark.sql("DROP DATABASE IF EXISTS only_sparks CASCADE")
 
 
 def test_values_may_have_any_name(table, spark):

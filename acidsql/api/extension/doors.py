@@ -13,14 +13,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from pyspark.sql import SparkSession
 
-from acidsql.api.core import SessionCore
 from acidsql.api.extension import calls
 from acidsql.api.extension.extension import Extension
-from acidsql.storage.spark.session.jvm import is_remote, session_key
+from acidsql.api.extension.registry import (
+    changing,
+    extension_of,
+    is_any_in_charge,
+    put_in_charge,
+    take_charge_from,
+)
+from acidsql.storage.spark.session.jvm import is_remote
+from acidsql.storage.spark.session.users_code import call_users_function
 
 _SESSION_DOORS: dict[str, Callable[..., Any]] = {
     "sql": calls.run_sql,
@@ -36,11 +44,8 @@ _FRAME_DOORS: dict[str, Callable[..., Any]] = {
 }
 _OWN_PACKAGE = "acidsql."
 
-# The extensions of each session, the newest last, by ``session_key``; the newest is in charge.
-_extensions: dict[str, list[Extension]] = {}
 # The doors that stand: (class, name) → the door, and what the class itself had there before.
 _doors: dict[tuple[type, str], tuple[Any, Any]] = {}
-_changing = threading.Lock()
 _thread = threading.local()
 _MISSING = object()
 
@@ -49,8 +54,8 @@ def open_doors(extension: Extension) -> None:
     """Put an extension in charge of its session, before older ones. Doors that are missing are put
     up."""
     spark = extension.spark
-    with _changing:
-        _extensions.setdefault(session_key(spark), []).append(extension)
+    with changing:
+        put_in_charge(extension, spark)
         for owner, name, act in _places(spark):
             _put_door(owner, name, act)
 
@@ -59,25 +64,11 @@ def close_doors(extension: Extension) -> None:
     """Take a session from an extension; a second call does nothing. Without any extension, each
     door is taken away, unless another library has put something before it: then the door stays, and
     does what was there before."""
-    with _changing:
-        key = session_key(extension.spark)
-        in_charge = [other for other in _extensions.get(key, []) if other is not extension]
-        if in_charge:
-            _extensions[key] = in_charge
-        else:
-            _extensions.pop(key, None)
-        if not _extensions:
+    with changing:
+        take_charge_from(extension, extension.spark)
+        if not is_any_in_charge():
             for (owner, name), (door, before) in list(_doors.items()):
                 _take_door(owner, name, door, before)
-
-
-def is_extended(session: SessionCore) -> bool:
-    """Whether Spark's own calls know the tables of a session of acidsql's."""
-    return any(
-        extension.session is session
-        for extensions in list(_extensions.values())
-        for extension in extensions
-    )
 
 
 def _places(spark: SparkSession) -> Iterator[tuple[type, str, Callable[..., Any]]]:
@@ -124,7 +115,7 @@ def _take_door(owner: type, name: str, door: Any, before: Any) -> None:
 def _method_door(before: Callable[..., Any], act: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(before)
     def door(owner: Any, /, *args: Any, **options: Any) -> Any:
-        extension = None if _is_within_door() else _extension_of(owner)
+        extension = None if _is_within_door() else extension_of(owner)
         if extension is None:
             return before(owner, *args, **options)
         with _within_door():
@@ -139,7 +130,7 @@ def _property_door(before: Any, act: Callable[..., Any]) -> property:
     """Return a property for a property of PySpark's, or another descriptor that reads an object."""
 
     def door(owner: Any) -> Any:
-        extension = None if _is_within_door() else _extension_of(owner)
+        extension = None if _is_within_door() else extension_of(owner)
         value = before.__get__(owner, type(owner))
         if extension is None or _is_own_call(sys._getframe(1)):
             return value
@@ -148,19 +139,16 @@ def _property_door(before: Any, act: Callable[..., Any]) -> property:
     return property(door, doc=before.__doc__)
 
 
-def _extension_of(owner: Any) -> Extension | None:
-    """Return the extension in charge of a session, or of a DataFrame's session; None if there is
-    none."""
-    if not _extensions:
-        return None
-    spark = owner if hasattr(type(owner), "newSession") else owner.sparkSession
-    extensions = _extensions.get(session_key(spark))
-    return extensions[-1] if extensions else None
-
-
-def _is_own_call(caller: Any) -> bool:
-    """Whether a frame of Python's stack is code of acidsql's."""
-    return str(caller.f_globals.get("__name__", "")).startswith(_OWN_PACKAGE)
+def _is_own_call(caller: FrameType | None) -> bool:
+    """Whether code of acidsql's has made a call, by the frames of Python's stack. It need not have
+    made the call itself: another library may have put something before the door."""
+    while caller is not None:
+        if caller.f_code is call_users_function.__code__:
+            return False
+        if str(caller.f_globals.get("__name__", "")).startswith(_OWN_PACKAGE):
+            return True
+        caller = caller.f_back
+    return False
 
 
 def _is_within_door() -> bool:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from acidsql.api.extension.batches import refusing_acid_tables
 from acidsql.errors import UnsupportedError
+from acidsql.storage.spark.session.jvm import is_remote
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -27,6 +31,13 @@ class StreamWriterCalls(_Writer):
         """Note the format, and set it for Spark."""
         self._source = source
         return super().format(source)
+
+    def foreachBatch(self, func: Callable[[DataFrame, int], Any]) -> Any:  # noqa: N802
+        """Set the function for batches. Over Spark Connect another process calls it, where Spark's
+        calls know no ACID table."""
+        if not is_remote(self._extension.spark):
+            func = refusing_acid_tables(self._extension, func)
+        return super().foreachBatch(func)
 
     def toTable(  # noqa: N802 - PySpark's name
         self,
