@@ -110,6 +110,10 @@ ON_HIVE := dml streams cdc history/test_history_spark.py
 test-hive: install ## Run the tests of SQL and of streams over a Hive Metastore 4.0.1, which Maven fetches (HIVE=4.2: 4.2.0)
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=$(HIVE) $(PY) -m pytest $(ON_HIVE:%=tests/%) $(AT_ONCE) $(ARGS)
 
+.PHONY: test-hive-faults
+test-hive-faults: install ## Run the tests of a Hive Metastore that fails, and of killed clients (HIVE=4.2: of 4.2.0)
+	@$(WITH_JAVA) ACIDSQL_HIVE=$(HIVE) $(PY) -m pytest tests/faults/test_hive_*.py $(ARGS)
+
 ON_HIVE_3 := oracle transaction_oracle insert update_delete merge transactions conflicts insert_only partition_ddl \
   returning constraints types conversion
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from kit import counts, fill, ordered, refused, rows, table
+from over_hive import needs
 from pyspark.sql import functions as F  # noqa: N812
 
 from acidsql.errors import AcidSqlError
@@ -221,6 +222,7 @@ def test_a_star_needs_each_column_that_has_no_default(acid):
         acid.merge_into(lacking, "t", "t.id = s.id").whenNotMatched().insertAll().merge()
 
 
+@needs("alters_in_commit")
 def test_a_star_with_schema_evolution_keeps_or_leaves_null_what_the_source_lacks(acid):
     fill(acid, "t (id INT, v STRING, d INT DEFAULT 7)", "1, 'a', 1")
     merge = STAR.format("t", "SELECT id, id AS new FROM VALUES (1), (2) AS x (id)", "t")
