@@ -191,11 +191,12 @@ class Session(
         Args:
             is_on: False gives everything back, as ``close`` does. What is so already stays so.
         """
-        if is_on and self._extension is None:
-            self._extension = Extension(self)
-            open_doors(self._extension)
-        elif not is_on:
-            self._give_back()
+        with self._lock:
+            if is_on and self._extension is None:
+                self._extension = Extension(self)
+                open_doors(self._extension)
+            elif not is_on:
+                self._give_back()
 
     def _give_back(self) -> None:
         """Take Spark's own calls from this session, if it has them."""

@@ -305,12 +305,6 @@ def a_name_may_begin_with_sparks_catalog(spark, table, fmt):
 
 
 @program
-def a_reader_with_a_schema_reads_no_table(spark, table, fmt):
-    made(spark, table, fmt)
-    return condition_of(lambda: spark.read.schema("id INT").table(table)) is not None
-
-
-@program
 def columns_may_have_one_name_twice_by_position(spark, table, fmt):
     made(spark, table, fmt)
     spark.sql("SELECT 9 AS a, 'x' AS a, 1 AS `b.c`").write.insertInto(table)

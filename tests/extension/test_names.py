@@ -177,6 +177,31 @@ def test_the_catalog_lists_and_drops_databases_of_both_catalogs(table, spark):
     assert not spark.catalog.databaseExists("hidden")
 
 
+@pytest.mark.classic
+def test_in_another_catalog_no_name_is_acidsqls(table, spark):
+    other = "spark.sql.catalog.names"
+    settings = {
+        other: "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog",
+        f"{other}.url": "jdbc:derby:memory:names;create=true",
+        f"{other}.driver": "org.apache.derby.jdbc.EmbeddedDriver",
+    }
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        spark.catalog.setCurrentCatalog("names")
+        assert spark.catalog.databaseExists("spark_catalog.default")
+        assert not spark.catalog.tableExists("default.t")
+        assert spark.catalog.tableExists("spark_catalog.default.t")
+        assert spark.sql("SELECT * FROM spark_catalog.default.t").count() == 3
+        spark.sql("INSERT INTO spark_catalog.default.t VALUES (4, 'd')")
+        assert "default" not in [entry.name for entry in spark.catalog.listDatabases()]
+    finally:
+        spark.catalog.setCurrentCatalog("spark_catalog")
+        for name in settings:
+            spark.conf.unset(name)
+    assert rows(table) == [*ROWS, (4, "d")]
+
+
 def test_without_extend_acid_sql_guards_the_name_too(acid, spark):
     acid.create_table("t", COLUMNS)
     with pytest.raises(CatalogError, match="There is an ACID table default.t already"):

@@ -49,7 +49,7 @@ spark.stop()
 
 @pytest.mark.classic
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["readwriter", "catalog", "session"])
+@pytest.mark.parametrize("module", ["readwriter", "catalog", "session", "streaming.readwriter"])
 def test_the_examples_of_a_module_pass(module, java_home, tmp_path):
     outcome = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PROGRAM), f"pyspark.sql.{module}", str(tmp_path)],

@@ -184,6 +184,7 @@ def test_an_option_that_would_be_lost_is_an_error(table, spark, error, write):
         lambda new: new.write.option("compression", "zstd").insertInto("t"),
         lambda new: new.write.format("acidsql").saveAsTable("n", path="/x"),
         lambda new: new.writeTo("t").option("a", "b").append(),
+        lambda new: new.write.mode("append").clusterBy("id").saveAsTable("t"),
         lambda new: new.write.format("acidsql").clusterBy("id").saveAsTable("n"),
         lambda new: new.writeTo("n").using("acidsql").partitionedBy(F.years("id")).create(),
     ],
@@ -193,6 +194,20 @@ def test_what_a_writer_cannot_keep_is_refused(table, spark, write):
         write(frame(spark, [(7, "x")]))
     assert rows(table) == ROWS
     assert not spark.catalog.tableExists("n")
+
+
+def test_an_append_with_another_layout_is_an_error(extended, spark):
+    frame(spark, ROWS).write.format("acidsql").bucketBy(2, "id").saveAsTable("b")
+    frame(spark, ROWS).write.mode("append").bucketBy(2, "ID").saveAsTable("b")
+    for writer in (
+        frame(spark, ROWS).write.bucketBy(3, "id"),
+        frame(spark, ROWS).write.bucketBy(2, "name"),
+        frame(spark, ROWS).write.bucketBy(2, "id").sortBy("name"),
+        frame(spark, ROWS).write.partitionBy("name"),
+    ):
+        with pytest.raises(AnalysisError):
+            writer.mode("append").saveAsTable("b")
+    assert rows(extended, "b") == sorted(ROWS * 2)
 
 
 def test_an_order_needs_buckets(extended, spark):
@@ -229,6 +244,11 @@ def test_a_reader_shows_older_versions(table, spark):
     assert spark.read.option("versionAsOf", "newest").format("parquet") is not None
     with pytest.raises(UnsupportedError, match="readchangefeed"):
         spark.read.option("readChangeFeed", True).table("t")
+
+
+def test_a_reader_with_a_schema_reads_no_table(table, spark):
+    with pytest.raises(AnalysisError, match="excludes schema"):
+        spark.read.schema("id INT").table("t")
 
 
 def test_a_failed_write_leaves_the_table_as_it_was(table, spark):

@@ -97,7 +97,9 @@ class Extension:
         return last.lower() if catalog in ([], [OWN_CATALOG]) else None
 
     def database(self, name: object) -> Database | None:
-        """Return acidsql's database of a name; None if there is none, or the call is Spark's."""
+        """Return acidsql's database of a name; None if there is none, or the call is Spark's. (For
+        Spark's catalog, too, a name without a catalog may be in ``spark_catalog`` while another one
+        is current.)"""
         last = self.database_name(name)
         return None if last is None else self.session.metastore.get_database(last)
 
@@ -194,7 +196,7 @@ def _parts(name: object) -> tuple[str, ...] | None:
     if not isinstance(name, str):
         return None
     try:
-        parts = without_own_catalog(table_parts(name))
+        parts = table_parts(name)
     except CatalogError:
         return None
-    return parts if len(parts) <= 2 else None
+    return parts if len(without_own_catalog(parts)) <= 2 else None

@@ -51,10 +51,7 @@ class NewTable:
             CatalogError: There is such a table, also one of Spark's.
         """
         if self.cluster_columns:
-            raise UnsupportedError(
-                "clusterBy() is not supported for an ACID table: use partitionBy() or bucketBy().",
-                condition="UNSUPPORTED_FEATURE.CLUSTER_BY",
-            )
+            raise no_cluster_by_error()
         if self.sort_columns and self.buckets is None:
             raise AnalysisError("sortBy() needs bucketBy().", condition="SORT_BY_WITHOUT_BUCKETING")
         parts = table_parts(self.name)
@@ -76,3 +73,11 @@ class NewTable:
         if self.properties:
             text += f" {tblproperties_clause(self.properties)}"
         return text
+
+
+def no_cluster_by_error() -> UnsupportedError:
+    """Return the error for a writer that has ``clusterBy``."""
+    return UnsupportedError(
+        "clusterBy() is not supported for an ACID table: use partitionBy() or bucketBy().",
+        condition="UNSUPPORTED_FEATURE.CLUSTER_BY",
+    )

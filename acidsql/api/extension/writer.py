@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from acidsql.acid.table import Table
 from acidsql.api.dataframes.merge import SOURCE
 from acidsql.api.extension.extension import FORMAT, full_name
-from acidsql.api.extension.new_table import NewTable
+from acidsql.api.extension.new_table import NewTable, no_cluster_by_error
 from acidsql.api.extension.writer_options import WriterOptions
 from acidsql.errors import AnalysisError, UnsupportedError
 
@@ -215,7 +215,8 @@ class WriterCalls(_Writer):
             )
 
     def _require_layout_of(self, table: Table) -> None:
-        """Raise AnalysisError if the writer names other partitions or buckets than a table has."""
+        """Raise AnalysisError if the writer names other partitions or buckets than a table has, and
+        UnsupportedError if it has ``clusterBy``."""
         partitions = tuple(column.name.lower() for column in table.partition_columns)
         named = tuple(name.lower() for name in self._partition_columns)
         if named and named != partitions:
@@ -231,6 +232,14 @@ class WriterCalls(_Writer):
                 f"{table.name} has other buckets than bucketBy() names.",
                 condition="_LEGACY_ERROR_TEMP_1164",
             )
+        order = tuple(column.name.lower() for column in table.sort_columns)
+        if self._sort_columns and tuple(name.lower() for name in self._sort_columns) != order:
+            raise AnalysisError(
+                f"{table.name} has another order in its buckets than sortBy() names.",
+                condition="_LEGACY_ERROR_TEMP_1164",
+            )
+        if self._cluster_columns:
+            raise no_cluster_by_error()
 
 
 def _names(columns: Sequence[Any]) -> tuple[str, ...]:
