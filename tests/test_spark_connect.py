@@ -131,8 +131,10 @@ def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
 
 
 def test_the_format_acidsql_is_known_to_the_server_without_acidsql(acid, remote, tmp_path):
-    with pytest.raises(PySparkException, match=r"Write acid\.table\('db\.t'\)"):
+    with pytest.raises(PySparkException, match=r"Read a directory by acidsql\.read"):
         remote.read.format("acidsql").load("t").collect()
+    table = remote.read.format("acidsql").options(table="t", warehouse=acid.warehouse).load()
+    assert sorted(row.id for row in table.collect()) == ids(acid)
     with pytest.raises(PySparkException, match=r"Write acid\.insert_into\('db\.t', df\)"):
         remote.range(1).write.format("acidsql").mode("append").save()
     reader = remote.readStream.format("acidsql").option("table", "default.t")
