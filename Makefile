@@ -111,8 +111,8 @@ test-hive: install ## Run the tests of SQL and of streams over a Hive Metastore 
 	@$(WITH_JAVA) ACIDSQL_OVER_HIVE=$(HIVE) $(PY) -m pytest $(ON_HIVE:%=tests/%) $(AT_ONCE) $(ARGS)
 
 .PHONY: test-hive-faults
-test-hive-faults: install ## Run the tests of a Hive Metastore that fails, and of killed clients (HIVE=4.2: of 4.2.0)
-	@$(WITH_JAVA) ACIDSQL_HIVE=$(HIVE) $(PY) -m pytest tests/faults/test_hive_*.py $(ARGS)
+test-hive-faults: install ## Run the tests of traps of a Hive Metastore, of its faults, and of killed clients (HIVE=4.2: of 4.2.0)
+	@$(WITH_JAVA) ACIDSQL_HIVE=$(HIVE) $(PY) -m pytest tests/dml/test_hive_metastore.py tests/faults/test_hive_*.py $(ARGS)
 
 ON_HIVE_3 := oracle transaction_oracle insert update_delete merge transactions conflicts insert_only partition_ddl \
   returning constraints types conversion

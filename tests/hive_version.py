@@ -11,6 +11,7 @@ import hive42_metastore
 import hive_metastore
 
 _VERSION = os.environ.get("ACIDSQL_HIVE", "4")
+IS_42 = _VERSION == "4.2"
 
 
 def servers() -> ModuleType:

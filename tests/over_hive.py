@@ -84,15 +84,17 @@ def skip_what_hive_lacks(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.skip(f"a Hive Metastore lacks: {mark.args[0]}"))
 
 
-def beside(acid: Any, **options: Any) -> Any:
-    """Another session on the same tables; ``options`` are those of ``connect``."""
+def beside(acid: Any, spark: Any = None, **options: Any) -> Any:
+    """Another session on the same tables, and on the same Spark session unless ``spark`` is one;
+    ``options`` are those of ``connect``."""
     import acidsql
 
+    spark = acid.spark if spark is None else spark
     if OVER_HIVE:
-        return acidsql.connect(acid.spark, metastore=acid.metastore.url, **options)
+        return acidsql.connect(spark, metastore=acid.metastore.url, **options)
     as_there = {"acidsql.history.retention": "0s"} | options.pop("settings", {})
     return acidsql.connect(
-        acid.spark, warehouse=acid.warehouse, metastore=acid.metastore.url, settings=as_there,
+        spark, warehouse=acid.warehouse, metastore=acid.metastore.url, settings=as_there,
         **options,
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("thrift", reason="pip install 'acidsql[hive]'")
 
+import hive_version
 from kit_hive import asks, done_changes, open_changes, own_database
 
 import acidsql
@@ -671,6 +672,9 @@ def test_a_commit_whose_reply_is_lost_is_sent_again(acid, monkeypatch):
 # Whoever makes a table looks in each database for tables in its place. Other tests make databases.
 OF_EACH_DATABASE = ("get_tables_by_type", "get_table_objects_by_name_req")
 # The most calls of each statement, without those. One more is a fraction of a statement's time.
+counts_calls = pytest.mark.skipif(
+    hive_version.IS_42, reason="over Hive 4.2 a reader also registers each table that it reads"
+)
 MOST_CALLS = {
     "INSERT INTO t VALUES (2)": 10,
     "INSERT INTO t SELECT 3": 10,
@@ -702,6 +706,7 @@ MOST_CALLS = {
 }
 
 
+@counts_calls
 def test_each_kind_of_statement_makes_few_calls(acid, calls):
     acid.sql("CREATE TABLE t (a INT)")
     acid.sql("CREATE TABLE p (a INT) PARTITIONED BY (p INT)")
@@ -720,6 +725,7 @@ def test_each_kind_of_statement_makes_few_calls(acid, calls):
 LAST_ENTRY = "get_current_notificationEventId"
 
 
+@counts_calls
 def test_only_a_transaction_of_several_statements_reads_the_notification_log(acid, connect, calls):
     """Right before its snapshot, and then at each look at a table: if there is nothing new, that is
     one call, and one that asks whether the transaction is open."""

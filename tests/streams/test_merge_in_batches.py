@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from over_hive import needs
+from over_hive import beside, needs
 from pyspark.errors import PySparkException, StreamingQueryException
-
-import acidsql
 
 pytestmark = [pytest.mark.spark, needs("keeps_streams")]
 
@@ -46,7 +44,7 @@ def test_a_session_on_the_batchs_own_spark_session_merges_each_batch_once(acid, 
 
     def merge(batch, number):
         with (
-            acidsql.connect(batch.sparkSession, warehouse=acid.warehouse) as there,
+            beside(acid, batch.sparkSession) as there,
             there.transaction(txn_app_id="orders", txn_version=number),
         ):
             counted = there.sql(MERGE, batch=batch).collect()
@@ -79,7 +77,7 @@ def test_two_queries_that_merge_into_one_table_lose_and_double_no_batch(acid, sp
     def start(name):
         def merge(batch, number):
             with (
-                acidsql.connect(batch.sparkSession, warehouse=acid.warehouse) as there,
+                beside(acid, batch.sparkSession) as there,
                 there.transaction(txn_app_id=name, txn_version=number),
             ):
                 there.sql(add, batch=batch)
