@@ -14,6 +14,7 @@ import pytest
 from over_hive import beside, needs
 
 import pyspark_acidsql
+from acidsql.acid.table import TableName
 from acidsql.api.session import _source_defaults
 from acidsql.errors import (
     SettingError,
@@ -396,6 +397,14 @@ def test_a_misspelt_warehouse_is_not_made(acid, tmp_path):
     with pytest.raises(SettingError, match="There is no metastore in the warehouse"):
         pyspark_acidsql._open_metastore({"warehouse": str(tmp_path / "misspelt")})
     assert not (tmp_path / "misspelt").exists()
+
+
+def test_the_name_of_a_table_may_be_in_backticks_and_upper_case():
+    for text in ("T", "`t`", "default.`T`", "`default`.t"):
+        assert batch_options({"table": text}).table == TableName("default", "t")
+    for text in ("", "a.b.c", "t u", "`t", "default."):
+        with pytest.raises(SettingError, match="is not database"):
+            batch_options({"table": text})
 
 
 def test_a_setting_of_the_process_names_the_warehouse(acid, monkeypatch):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from acidsql.acid.table import TableName
-from acidsql.errors import SettingError, UnsupportedError
+from acidsql.errors import CatalogError, SettingError, UnsupportedError
+from acidsql.sql.text.given_names import table_parts
 from acidsql.streams.source.read_limits import CAN_LIMIT
 
 _OPTIONS = (
@@ -163,8 +164,11 @@ def column_names(text: str) -> tuple[str, ...]:
 
 def table_name(text: str) -> TableName:
     """Return the name of the table, in lower case; its database is ``default`` if none is named.
-    Raise SettingError for all else."""
-    parts = text.lower().split(".")
-    if len(parts) > 2 or not all(parts):
+    Parts may be in backticks. Raise SettingError for all else."""
+    try:
+        parts = table_parts(text.lower())
+    except CatalogError:
+        parts = ()
+    if not 1 <= len(parts) <= 2:
         raise SettingError(f"table='{text}' is not database.table.", name="table")
-    return TableName(*(parts if len(parts) == 2 else ["default", *parts]))
+    return TableName(*("default", *parts)[-2:])
