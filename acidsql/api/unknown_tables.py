@@ -46,8 +46,8 @@ def _note(error: Any) -> str | None:
         return None
     if any(map(is_extended, owners)):
         advice = (
-            " Use acid.sql or acid.table: connect(extend=True) takes over the calls of its own "
-            "Spark session, and neither all of them nor names that only Spark computes"
+            " Use acid.sql or acid.table: connect(extend=True) takes over neither other Spark "
+            "sessions, nor all calls, nor names that only Spark computes"
         )
     else:
         advice = (
