@@ -60,9 +60,9 @@ class DefaultSource(DataSource):
         )
 
     def schema(self) -> Any:
-        """Return the columns of the option ``table``, and keep them for ``streamReader`` or, with a
-        snapshot, for ``reader``. Spark does not say which of the two follows: options that only
-        streams have tell."""
+        """Return the columns of the option ``table`` or ``path``, and keep them for
+        ``streamReader`` or, with a snapshot, for ``reader``. Spark does not say which of the two
+        follows: options that only streams have tell."""
         from acidsql.storage.spark.shown_schema import shown_schema
         from acidsql.streams.source.source_options import STREAM_ONLY
 
@@ -76,8 +76,8 @@ class DefaultSource(DataSource):
         return self._schema
 
     def reader(self, schema: Any) -> Any:
-        """Return the reader of the table's rows, a `TableReader`. Raise NotImplementedError if
-        Spark has not called ``schema`` before, because the user gave a schema."""
+        """Return the reader of the rows. Raise NotImplementedError if Spark has not called
+        ``schema`` before, because the user gave a schema."""
         self._refuse_users_schema()
         return self._reader()
 
@@ -94,14 +94,18 @@ class DefaultSource(DataSource):
             )
 
     def _reader(self) -> Any:
-        """Return a new `TableReader` that the options describe, with the snapshot that ``schema``
-        took, if it was called."""
+        """Return a new reader that the options describe, a `TableReader` or, with the option
+        ``path``, a `DirectoryReader`, with the snapshot that ``schema`` took, if it was called."""
         from acidsql.streams.source.batch_options import batch_options
+        from acidsql.streams.source.directory_reader import DirectoryReader
         from acidsql.streams.source.table_reader import TableReader
 
-        options = self._options_and_defaults()
-        open_store = partial(_open_metastore, options)
-        return TableReader(open_store, batch_options(self._own_options()), self._snapshot)
+        own_options = self._own_options()
+        if "path" in own_options:
+            _use_store_options(dict(self.options))
+            return DirectoryReader(own_options, self._snapshot)
+        open_store = partial(_open_metastore, self._options_and_defaults())
+        return TableReader(open_store, batch_options(own_options), self._snapshot)
 
     def _stream(self) -> Any:
         """Return a new `TableStream` that the options describe, with the columns that ``schema``

@@ -141,7 +141,7 @@ def test_errors_name_the_right_call(acid, frame):
         ({"version": "1", "timestampAsOf": "2024-01-01T00:00:00Z"}, "Set one of version and"),
         ({"version": "1", "versionAsOf": "1"}, "are one option"),
         ({"timestamp": "2024-01-01"}, "no time with an offset"),
-        ({"path": "/tmp/t"}, r"acidsql\.read\(spark, path\)"),
+        ({"path": "/no/such/place"}, "with a path has no option 'table'"),
         ({"metastore": "mysql://u:secret@h/d"}, "ACIDSQL_METASTORE"),
         ({"metastore": "mysql://u:/#?secret@h/d"}, "ACIDSQL_METASTORE"),
         ({"metastore": "mysql://u@h/d?passwd=secret"}, "ACIDSQL_METASTORE"),

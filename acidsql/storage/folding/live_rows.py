@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from acidsql.acid.table import ORC, PARQUET, Column, Table
 from acidsql.acid.values.predicate import ANYTHING
+from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import UnsupportedError
 from acidsql.storage.files.gone import naming_missing
 from acidsql.storage.folding.stream_reads import (
@@ -37,8 +38,7 @@ from acidsql.storage.reading.events.event_reader import (
     read_for_query,
 )
 from acidsql.storage.reading.events.point_search import Search, column_name, search_file
-from acidsql.storage.reading.read import TableSnapshot
-from acidsql.storage.tables.listing import plain_files_by_partition
+from acidsql.storage.tables.listing import Listing, plain_files_by_partition
 
 # A larger file is decoded in batches, with all of its columns: its chosen columns together might
 # need too much memory.
@@ -55,10 +55,12 @@ class LiveRows:
     Attributes:
         table: The table.
         columns: The shown columns, in their order; partition columns may be among them.
+        other_call: The call that shows what Python tasks cannot show.
     """
 
     table: Table
     columns: tuple[Column, ...]
+    other_call: str
 
     def __post_init__(self) -> None:
         """Raise UnsupportedError if Python tasks cannot show the table."""
@@ -67,8 +69,8 @@ class LiveRows:
             reason = f"its files are {table.file_format} files"
         if reason is not None:
             raise UnsupportedError(
-                f"spark.read.format('acidsql') cannot read {table.name}: {reason}. Use "
-                f"acid.table('{table.name}').",
+                f"spark.read.format('acidsql') cannot read this table: {reason}. Use "
+                f"{self.other_call}.",
                 condition="UNSUPPORTED_FEATURE.BATCH_SOURCE",
             )
 
@@ -79,24 +81,23 @@ class LiveRows:
         return [i for i, column in enumerate(self.table.columns) if column.name in names]
 
 
-def plan_tasks(shown: LiveRows, snapshot: TableSnapshot) -> list[list[StreamRead]]:
-    """List the files of a snapshot, and return the work of each task. There is at least one task:
+def plan_tasks(
+    shown: LiveRows, listings: Sequence[Listing], write_ids: ValidWriteIdList
+) -> list[list[StreamRead]]:
+    """Divide listed files among tasks, and return the work of each. There is at least one task:
     Spark would give an empty plan a task that it makes itself.
 
     Raises:
-        SnapshotTooOldError: A directory is gone.
-        FormatError: ACID_NOT_ENOUGH_HISTORY: the cleaner does not keep the files any more.
+        SnapshotTooOldError: A file is gone.
     """
     table = shown.table
     with naming_missing(table.location):
-        directories = snapshot.partitions if table.partition_columns else [""]
-        listings = snapshot.list_directories(directories)
         if table.is_insert_only:
             files, sizes = plain_files_by_partition(listings)
             plain = plain_reads(files, sizes, are_parquet=table.file_format == PARQUET)
             reads = [StreamRead(read, (), Shows.LIVE, size=read.size) for read in plain]
         else:
-            reads = live_reads_of_listings(table, listings, snapshot.write_ids)
+            reads = live_reads_of_listings(table, listings, write_ids)
     total = sum(read.size + _OPENING_BYTES for read in reads)
     task_bytes = min(_MOST_TASK_BYTES, max(_LEAST_TASK_BYTES, total // _TASKS))
     tasks: list[list[StreamRead]] = [[]]

@@ -12,7 +12,15 @@ from pyspark.sql.types import StructType
 
 from acidsql.acid.paths import scheme_and_root
 from acidsql.acid.state import history_gone_error
-from acidsql.acid.table import ORC, PARQUET, Column, Table, TableName
+from acidsql.acid.table import (
+    INSERT_ONLY,
+    ORC,
+    PARQUET,
+    TRANSACTIONAL_PROPERTIES,
+    Column,
+    Table,
+    TableName,
+)
 from acidsql.acid.values.predicate import Demand
 from acidsql.acid.values.types import parse_type
 from acidsql.acid.write_ids import ALL_TXNS, NONE_OPEN, ValidTxnList, ValidWriteIdList
@@ -202,7 +210,49 @@ def read(
     translate_file_errors()
     if scheme_and_root(str(path))[0] != "file":  # of others, Hadoop's settings decide
         hand_over_store_settings(spark)
-    path = sparks_location(str(path)).rstrip("/")
+    directory = list_bare_directory(
+        str(path), schema, partitioned_by,
+        insert_only=insert_only, file_format=file_format,
+        valid_write_ids=valid_write_ids, valid_txns=valid_txns,
+    )  # fmt: skip
+    table = directory.table
+    if insert_only:
+        files, sizes = plain_files_by_partition(directory.listings)
+        plain_files = PlainFiles(table, files, table.file_format, sizes, any_writer=True)
+        with composed_text_conf(spark):
+            return read_inserts_only(spark, plain_files)
+    with composed_text_conf(spark), naming_missing(table.location):
+        return scan(spark, Scan(table, directory.listings, directory.write_ids)).drop(*KEYS)
+
+
+@dataclass(frozen=True, slots=True)
+class BareDirectory:
+    """What is in a table's directory, of which no metastore tells.
+
+    Attributes:
+        table: A table of these columns; its name is the directory.
+        listings: The files of each partition.
+        write_ids: The valid write ids.
+    """
+
+    table: Table
+    listings: Sequence[Listing]
+    write_ids: ValidWriteIdList
+
+
+def list_bare_directory(
+    path: str,
+    schema: Schema | None = None,
+    partitioned_by: Schema | None = None,
+    *,
+    insert_only: bool = False,
+    file_format: str = ORC,
+    valid_write_ids: str | None = None,
+    valid_txns: str | None = None,
+) -> BareDirectory:
+    """List any Hive ACID directory, and find its columns. The arguments, and the errors, are those
+    of ``read``."""
+    path = sparks_location(path).rstrip("/")
     fs = filesystem_for(path)
     partition_columns = _schema_columns(partitioned_by) if partitioned_by else ()
     if not fs.exists(path):
@@ -211,17 +261,16 @@ def read(
     write_ids = ValidWriteIdList.parse(valid_write_ids) if valid_write_ids else _all_write_ids()
     txns = ValidTxnList.parse(valid_txns) if valid_txns else ALL_TXNS
     listings = list_table(fs, path, partitions, write_ids, txns, plain=insert_only)
+    table = Table(TableName("", path), path, (), partition_columns)
     if insert_only:
-        files, sizes = plain_files_by_partition(listings)
+        files, _ = plain_files_by_partition(listings)
         columns = _schema_columns(schema or _newest_plain_columns(files, path, file_format))
-        table = Table(TableName("", path), path, columns, partition_columns)
-        plain_files = PlainFiles(table, files, file_format, sizes, any_writer=True)
-        with composed_text_conf(spark):
-            return read_inserts_only(spark, plain_files)
-    columns = _schema_columns(schema or _newest_columns(listings, path))
-    table = Table(TableName("", path), path, columns, partition_columns)
-    with composed_text_conf(spark), naming_missing(path):
-        return scan(spark, Scan(table, listings, write_ids)).drop(*KEYS)
+        properties = {TRANSACTIONAL_PROPERTIES: INSERT_ONLY}
+        table = replace(table, columns=columns, properties=properties, file_format=file_format)
+    else:
+        columns = _schema_columns(schema or _newest_columns(listings, path))
+        table = replace(table, columns=columns)
+    return BareDirectory(table, listings, write_ids)
 
 
 def _all_write_ids() -> ValidWriteIdList:

@@ -1,4 +1,5 @@
-"""The options of ``spark.read.format("acidsql")``. Their names ignore case, as Spark's do."""
+"""The options of ``spark.read.format("acidsql")`` for a table of a metastore. Their names ignore
+case, as Spark's do."""
 
 from __future__ import annotations
 
@@ -53,21 +54,19 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
             name="table",
         )
     known_names = {name.lower() for name in _OPTIONS}
-    for name in sorted(set(texts) - known_names - {"path"}):
+    for name in sorted(set(texts) - known_names):
         stream = " It is one of spark.readStream." if name in STREAM_ONLY else ""
         raise SettingError(
             f"spark.read.format('acidsql') has no option '{name}'.{stream} It has: "
             f"{', '.join(_OPTIONS)}.",
             name=name,
         )
-    if "path" in texts:
-        raise SettingError(
-            "spark.read.format('acidsql') reads a table of a metastore by its name. Read a "
-            "directory by acidsql.read(spark, path).",
-            name="path",
-        )
     if "table" not in texts:
-        raise SettingError("Name the table: .option('table', 'db.t').", name="table")
+        raise SettingError(
+            "Name the table, .option('table', 'db.t'), or the directory of one without a "
+            "metastore, .load('/path').",
+            name="table",
+        )
     moments = [_given_option(texts, names) for names in (_VERSION, _TIMESTAMP, _SNAPSHOT)]
     given_moments = [moment for moment in moments if moment is not None]
     if len(given_moments) > 1:
@@ -77,7 +76,7 @@ def batch_options(options: Mapping[str, str]) -> BatchOptions:
     columns = _given_option(texts, _COLUMNS)
     return BatchOptions(
         table_name(texts["table"]),
-        None if columns is None else _chosen_columns(columns[1]),
+        None if columns is None else chosen_columns(columns[1]),
         None if version is None else _version(*version),
         None if timestamp is None else time_ms(*timestamp),
         None if snapshot is None else ValidWriteIdList.parse(snapshot[1]),
@@ -100,7 +99,7 @@ def _version(name: str, text: str) -> int:
     return int(text)
 
 
-def _chosen_columns(text: str) -> tuple[str, ...]:
+def chosen_columns(text: str) -> tuple[str, ...]:
     """Return the names of columns, in lower case. Raise SettingError if there are none, or one
     twice."""
     if not (names := column_names(text.lower())):

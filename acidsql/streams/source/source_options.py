@@ -57,8 +57,7 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
     the table is in ``default``.
 
     Raises:
-        SettingError: An option is unknown or wrong, or two of them contradict each other. A missing
-            ``table`` is a KeyError.
+        SettingError: An option is missing, unknown or wrong, or two of them contradict each other.
         UnsupportedError: This version of Spark cannot limit a batch.
     """
     option_texts = {name.lower(): value for name, value in options.items()}
@@ -67,6 +66,11 @@ def source_options(options: Mapping[str, str]) -> SourceOptions:
         raise SettingError(
             f"A stream of a table has no option '{unknown[0]}'. It has: {', '.join(_OPTIONS)}.",
             name=unknown[0],
+        )
+    if "table" not in option_texts:
+        raise SettingError(
+            "Name the table, .option('table', 'db.t'): a stream reads no bare directory.",
+            name="table",
         )
     parsed_options = SourceOptions(
         table_name(option_texts["table"]),

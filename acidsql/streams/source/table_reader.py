@@ -12,15 +12,14 @@ plan that was made for the filters of one query for queries without them, and lo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import InputPartition
 
-from acidsql.acid.table import Column, Table
+from acidsql.acid.table import Table
 from acidsql.acid.write_ids import ValidWriteIdList
 from acidsql.errors import CatalogError, SettingError, TableChangedError, UnsupportedError
 from acidsql.metastore.foreign import acid_table
@@ -33,13 +32,13 @@ from acidsql.metastore.older_versions import (
     write_ids_at_version,
 )
 from acidsql.settings import Settings
-from acidsql.storage.files.gone import check_after_block
-from acidsql.storage.folding.live_rows import LiveRows, live_rows, plan_tasks
+from acidsql.storage.files.gone import check_after_block, naming_missing
+from acidsql.storage.folding.live_rows import LiveRows, plan_tasks
 from acidsql.storage.folding.stream_reads import StreamRead
 from acidsql.storage.reading.read import TableSnapshot
 from acidsql.streams.source.batch_options import BatchOptions
 from acidsql.streams.source.catalog import missing_table_error, partition_names
-from acidsql.suggestions import names_question
+from acidsql.streams.source.split_reader import Split, SplitReader, choose_columns
 from acidsql.txn import Snapshot
 from acidsql.txn.shared_leases import (
     changes_under_lease,
@@ -49,13 +48,6 @@ from acidsql.txn.shared_leases import (
 
 _AGENT_INFO = "spark.read.format('acidsql')"
 _ATTEMPTS = 3  # to look at a table that others change meanwhile
-
-
-class Split(InputPartition):
-    """The work of one task: the files that it reads, and what it shows of them."""
-
-    def __init__(self, shown: LiveRows, reads: Sequence[StreamRead]) -> None:
-        self.shown, self.reads = shown, reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +84,7 @@ class ShownSnapshot:
         return not set(self.partitions).issubset(partition_names(store, table))
 
 
-class TableReader(DataSourceReader):
+class TableReader(SplitReader):
     """The rows of a table, in one snapshot.
 
     Args:
@@ -108,10 +100,6 @@ class TableReader(DataSourceReader):
         snapshot: ShownSnapshot | None = None,
     ) -> None:
         self._open, self._options, self._snapshot = open_store, options, snapshot
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return what is pickled for tasks: nothing, as a ``Split`` has all."""
-        return {}
 
     def take_snapshot(self) -> ShownSnapshot:
         """Take a snapshot of the table and its columns, under a lease.
@@ -159,14 +147,16 @@ class TableReader(DataSourceReader):
                 refuse_lost=None,
             )  # fmt: skip
             with check_after_block(partial(self._require_unchanged, store, taken)):
-                tasks = plan_tasks(taken.shown, table_snapshot)
+                tasks = self._plan(taken.shown, table_snapshot)
         return [Split(taken.shown, reads) for reads in tasks]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Yield the rows of a task, a ``Split``, as Arrow record batches, in a Python worker of
-        Spark's."""
-        assert isinstance(partition, Split)
-        yield from live_rows(partition.shown, partition.reads)
+    @staticmethod
+    def _plan(shown: LiveRows, snapshot: TableSnapshot) -> list[list[StreamRead]]:
+        """List the files of a snapshot, and return those that each task reads."""
+        directories = snapshot.partitions if shown.table.partition_columns else [""]
+        with naming_missing(shown.table.location):
+            listings = snapshot.list_directories(directories)
+        return plan_tasks(shown, listings, snapshot.write_ids)
 
     def _require_unchanged(self, store: Metastore, taken: ShownSnapshot) -> None:
         """Raise an error, after files were listed, if they are not those of the snapshot."""
@@ -198,15 +188,8 @@ class TableReader(DataSourceReader):
     def _shown(self, table: Table) -> LiveRows:
         """Return what to show of the table. Raise CatalogError if the option ``columns`` names a
         column that the table lacks, and UnsupportedError if Python tasks cannot show it."""
-        columns: tuple[Column, ...] = tuple(table.all_columns)
-        if self._options.columns is not None:
-            columns_by_name = {column.name: column for column in columns}
-            for name in self._options.columns:
-                if name not in columns_by_name:
-                    hint = names_question(name, columns_by_name)
-                    raise CatalogError(f"{table.name} has no column '{name}'.{hint}")
-            columns = tuple(columns_by_name[name] for name in self._options.columns)
-        return LiveRows(table, columns)
+        columns = choose_columns(table, self._options.columns, str(table.name))
+        return LiveRows(table, columns, f"acid.table('{table.name}')")
 
     def _shown_write_ids(
         self, store: Metastore, table: Table, snapshot: Snapshot
