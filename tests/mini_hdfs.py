@@ -24,7 +24,8 @@ class MiniHdfs(JavaProgram):
     """A running HDFS: a name node (or two) and its data nodes.
 
     Attributes:
-        root: Its address, ``hdfs://127.0.0.1:port``; with two name nodes ``hdfs://minihdfs``.
+        root: Its address, ``hdfs://127.0.0.1:port``; with two name nodes ``hdfs://`` and the name
+            of the service, which no other server has.
         conf: The directory of a client's ``core-site.xml`` and ``hdfs-site.xml``.
 
     Args:

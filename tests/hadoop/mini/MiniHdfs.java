@@ -17,7 +17,8 @@ import org.apache.hadoop.hdfs.server.datanode.DataNode;
  * <p>Each line of standard input is a command. The reply is one line: "OK", with a result, or "ERROR" and the reason.
  */
 public class MiniHdfs {
-    private static final String SERVICE = "minihdfs";
+    // A JVM caches a name service's client, so each server has its own name.
+    private static final String SERVICE = "mini" + ProcessHandle.current().pid();
     private static MiniDFSCluster cluster;
     private static final Map<Integer, MiniDFSCluster.DataNodeProperties> stopped = new HashMap<>();
 

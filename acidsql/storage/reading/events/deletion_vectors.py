@@ -96,7 +96,7 @@ class DeletionVectors:
         bits = local_rows(events.sparkSession, pa.table(broadcast_tables))
         # As columns first: so Spark plans each subquery once, however often the condition names
         # the column.
-        columns = {name: bits.select(name).scalar() for name in broadcast_tables}
+        columns = {name: jvm.select(bits, name).scalar() for name in broadcast_tables}
         rows_and_bits = events.withColumns(columns)
         return jvm.drop(rows_and_bits.where(self.index.is_alive), *broadcast_tables)
 
