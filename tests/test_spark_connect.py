@@ -39,6 +39,7 @@ from acidsql.errors import (
     AcidSqlError,
     AnalysisError,
     ConstraintError,
+    FormatError,
     SettingError,
     UnsupportedError,
 )
@@ -131,7 +132,7 @@ def test_rows_of_pandas_arrow_and_plain_python_are_taken_as_dataframes(acid):
 
 
 def test_the_format_acidsql_is_known_to_the_server_without_acidsql(acid, remote, tmp_path):
-    with pytest.raises(PySparkException, match="There is no directory 't'"):
+    with pytest.raises(FormatError, match="There is no directory 't'"):
         remote.read.format("acidsql").load("t").collect()
     table = remote.read.format("acidsql").options(table="t", warehouse=acid.warehouse).load()
     assert sorted(row.id for row in table.collect()) == ids(acid)
