@@ -25,7 +25,7 @@ class MiniHdfs(JavaProgram):
 
     Attributes:
         root: Its address, ``hdfs://127.0.0.1:port``; with two name nodes ``hdfs://`` and the name
-            of the service, which no other server has.
+            of the service, which has the number of the server's process.
         conf: The directory of a client's ``core-site.xml`` and ``hdfs-site.xml``.
 
     Args:

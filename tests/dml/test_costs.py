@@ -32,10 +32,10 @@ MOST = {
     # The query's columns are asked for once, too.
     "INSERT WITH SCHEMA EVOLUTION INTO t BY NAME SELECT 9 AS id, 'i' AS v": (68, 57, 1),
     # The same, over a scan with files and demands. Two scalar subqueries bring the deletion bits.
-    "UPDATE t SET v = upper(v) WHERE id = {n}": (158, 71, 1),
-    "DELETE FROM t WHERE id = {n}": (158, 71, 1),
+    "UPDATE t SET v = upper(v) WHERE id = {n}": (148, 71, 1),
+    "DELETE FROM t WHERE id = {n}": (148, 71, 1),
     # Two queries: the source's and the one that joins it.
-    "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (263, 71, 2),
+    "MERGE INTO t USING (SELECT {n} + 2 AS i) s ON id = i WHEN MATCHED THEN DELETE": (255, 71, 2),
     # Two tables: the driver keeps the record, finds its key, and writes both.
     "AUTO CDC INTO t FROM (SELECT {n} AS id, 'k' AS v, {n} AS at) KEYS (id) SEQUENCE BY at "
     "COLUMNS (id, v)": (518, 110, 4),

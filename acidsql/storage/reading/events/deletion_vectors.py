@@ -95,9 +95,10 @@ class DeletionVectors:
         broadcast_tables = {_INDEX: _single_row(self.index.numbers), _SENT: _single_row(words)}
         bits = local_rows(events.sparkSession, pa.table(broadcast_tables))
         # As columns first: so Spark plans each subquery once, however often the condition names
-        # the column.
-        columns = {name: jvm.select(bits, name).scalar() for name in broadcast_tables}
-        rows_and_bits = events.withColumns(columns)
+        # the column. PySpark's withColumns sends the JVM six messages for each, withColumn one.
+        rows_and_bits = events
+        for name in broadcast_tables:
+            rows_and_bits = rows_and_bits.withColumn(name, jvm.select(bits, name).scalar())
         return jvm.drop(rows_and_bits.where(self.index.is_alive), *broadcast_tables)
 
     def are_deleted(self, keys: Sequence[_Ints]) -> npt.NDArray[np.bool_]:
